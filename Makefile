@@ -1,0 +1,68 @@
+# Two commands do everything: `make run` and `make test`. The environment is made in .venv on the
+# first call and made again only when pyproject.toml changes.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+CODE := src tests examples experiments benchmarks docs
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check lint types format bench docs docs-check experiments clean
+
+help:
+	@echo "make run      train the paper's classifier on MNIST and draw it"
+	@echo "make test     run all tests"
+	@echo "make check    lint, types, generated docs and tests, as CI does"
+	@echo "make format   format the code"
+	@echo "make bench    measure against peers, write benchmarks/results"
+	@echo "make docs     write the generated parts of README and docs"
+	@echo "make clean    remove the environment and what was built"
+
+run: $(VENV)/run.stamp
+	$(BIN)/python examples/first_run.py
+
+test: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest
+
+check: lint types docs-check test
+
+lint: $(VENV)/dev.stamp
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
+
+types: $(VENV)/dev.stamp
+	$(BIN)/mypy
+
+format: $(VENV)/dev.stamp
+	$(BIN)/ruff check --fix $(CODE)
+	$(BIN)/ruff format $(CODE)
+
+docs: $(VENV)/dev.stamp
+	$(BIN)/python docs/build.py
+
+docs-check: $(VENV)/dev.stamp
+	$(BIN)/python docs/build.py --check
+
+bench: $(VENV)/dev.stamp
+	$(BIN)/python benchmarks/kmeans.py
+
+# The measurements behind the table in the README: minutes, not part of CI.
+experiments: $(VENV)/dev.stamp
+	$(BIN)/python experiments/paper_points.py
+
+clean:
+	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(VENV)/run.stamp: $(VENV)/python.stamp pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable ".[plot]"
+	@touch $@
+
+$(VENV)/dev.stamp: $(VENV)/python.stamp pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	@touch $@ $(VENV)/run.stamp
+
+$(VENV)/python.stamp:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Python 3.11 or later is needed; name one with: make PYTHON=/path/to/python"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@

@@ -1,0 +1,265 @@
+"""The least-squares support vector machine on representatives: one bordered linear system.
+
+    [0  1ᵀ      ] [b]   [0]
+    [1  Ω + εI  ] [a] = [Y]
+
+with Ω (m, m) the kernel matrix, Y (m, K) the targets, a (m, K) the dual coefficients, b (K,) the
+intercept. With H = Ω + εI and η = H⁻¹1 it is solved by elimination: b = 1ᵀH⁻¹Y / 1ᵀη and
+a = H⁻¹Y − η b. H is factored once, in place, and the answer refined until the bordered system
+itself holds. Nothing here knows what a kernel is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from scipy.linalg import lapack
+
+from kmeans_kernel._blocks import Array, row_blocks
+
+Multiply: TypeAlias = Callable[[Array], Array]
+Gram: TypeAlias = Callable[[type[np.floating[Any]]], Array]
+
+# Up to this many representatives everything after K-means is float64: it costs milliseconds, and
+# small tables are where kernel matrices are badly conditioned.
+DOUBLE_UP_TO = 2048
+
+# The largest relative residual of the bordered system that is returned.
+RESIDUAL_TOLERANCE = 1e-6
+
+# LAPACK counts entries in 32 bits; beyond this order the factorisation would crash the process.
+_LAPACK_LARGEST = 46_340
+
+_MOST_CORRECTIONS = 20
+_MOST_EXACT_RESIDUALS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class BorderedVector:
+    """A column block of the bordered system: `body` (m, K) beside Ω, `border` (K,) above it.
+
+    As a solution, the dual coefficients and the intercept; as a right side, what Φ w should be.
+    """
+
+    body: Array
+    border: Array
+
+    def __add__(self, other: BorderedVector) -> BorderedVector:
+        return BorderedVector(self.body + other.body, self.border + other.border)
+
+    def __sub__(self, other: BorderedVector) -> BorderedVector:
+        return BorderedVector(self.body - other.body, self.border - other.border)
+
+    def norms(self) -> Array:
+        """Return the (K,) lengths of the columns."""
+        lengths: Array = np.hypot(np.linalg.norm(self.body, axis=0), self.border)
+        return lengths
+
+
+@dataclass(frozen=True, eq=False)
+class DualSolution:
+    """The solved machine.
+
+    Attributes
+    ----------
+    dual_coef : (m, K) float64
+    intercept : (K,) float64
+    relative_residual : the largest over the K columns of ‖residual‖ / ‖target‖ of the bordered
+        system, with an estimate of what rounding the stored matrix adds
+    factored_in : "float32" or "float64"
+    """
+
+    dual_coef: Array
+    intercept: Array
+    relative_residual: float
+    factored_in: str
+
+
+def solve_on_representatives(
+    gram: Gram,
+    multiply: Multiply,
+    targets: Array,
+    regularization: float,
+    *,
+    double_up_to: int = DOUBLE_UP_TO,
+) -> DualSolution:
+    """Solve the bordered system; arguments are trusted.
+
+    Parameters
+    ----------
+    gram : makes the (m, m) kernel matrix Ω in the given type; the buffer is overwritten here, and
+        it is the only one of that size
+    multiply : Ω times a (m, K) matrix, in float64 and from scratch; slow, and called only when
+        the rounding of the stored Ω would show in the result
+    targets : (m, K) float64
+    regularization : ε, at least 0
+    double_up_to : the largest m that is factored in float64 at once; above it float32 is tried
+        first, at half the memory and twice the speed
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        when even float64 does not reach `RESIDUAL_TOLERANCE`
+    """
+    precisions: list[type[np.floating[Any]]] = [np.float32, np.float64]
+    if len(targets) <= double_up_to:
+        precisions = precisions[1:]
+    right_side = BorderedVector(targets, np.zeros(targets.shape[1]))
+    reached = np.inf
+    for precision in precisions:
+        factored = FactoredSystem.of(gram(precision), regularization)
+        if factored is None:
+            continue
+        solution, reached = _solve_exactly(factored, multiply, regularization, right_side)
+        if reached <= RESIDUAL_TOLERANCE:
+            return DualSolution(solution.body, solution.border, reached, np.dtype(precision).name)
+        del factored  # before the next buffer is made
+    raise np.linalg.LinAlgError(
+        f"the kernel system of {len(targets)} representatives is numerically singular at "
+        f"regularization={regularization!r} (relative residual {reached:.1e}, at most "
+        f"{RESIDUAL_TOLERANCE:.0e} expected): raise regularization"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class FactoredSystem:
+    """H = Ω + εI and its Cholesky factor, in the two triangles of one buffer.
+
+    Attributes
+    ----------
+    buffer : (m, m) Ω strictly below the diagonal, the factor on and above it
+    diagonal : (m,) of H, in float64
+    rounding : (m,) the norm of the error that storing Ω in the buffer's type made in each column
+    """
+
+    buffer: Array
+    diagonal: Array
+    rounding: Array
+
+    @classmethod
+    def of(cls, buffer: Array, regularization: float) -> FactoredSystem | None:
+        """Factor the kernel matrix in `buffer`, in place; None if it is not positive definite."""
+        m = len(buffer)
+        if m > _LAPACK_LARGEST:
+            raise ValueError(
+                f"{m} representatives are more than this version can solve for "
+                f"({_LAPACK_LARGEST}): lower n_representatives"
+            )
+        rounding = _storage_rounding(buffer)
+        diagonal = buffer.diagonal().astype(np.float64) + regularization
+        np.fill_diagonal(buffer, diagonal)
+        factorise = lapack.spotrf if buffer.dtype == np.float32 else lapack.dpotrf
+        # The transpose is the same memory in LAPACK's order: its lower triangle, where the factor
+        # goes, is the upper triangle of the buffer; the kernel stays in the lower one.
+        _, info = factorise(buffer.T, lower=1, clean=0, overwrite_a=1)
+        return cls(buffer, diagonal, rounding) if info == 0 else None
+
+    def multiply(self, V: Array) -> Array:
+        """Return H V, in float64, from the triangle that holds Ω."""
+        return multiply_by_lower(self.buffer, self.diagonal, V)
+
+    def divide(self, V: Array) -> Array:
+        """Return H⁻¹ V to the accuracy of the factor."""
+        sizes = np.linalg.norm(V, axis=0)
+        sizes[sizes == 0] = 1.0
+        solve = lapack.spotrs if self.buffer.dtype == np.float32 else lapack.dpotrs
+        scaled = np.asfortranarray(V / sizes, dtype=self.buffer.dtype)
+        solved, _ = solve(self.buffer.T, scaled, lower=1, overwrite_b=1)
+        return np.asarray(solved.astype(np.float64) * sizes)
+
+    def hidden_residual(self, body: Array) -> Array:
+        """Estimate the (K,) residual norms of a solution that rounding the stored Ω hides."""
+        return np.asarray(np.sqrt(self.rounding**2 @ body**2))
+
+
+def refine(
+    multiply: Multiply, divide: Multiply, right_side: BorderedVector, goal: float
+) -> tuple[BorderedVector, Array]:
+    """Solve the bordered system from functions that multiply by H and, roughly, by its inverse.
+
+    Corrects until the residual is at most `goal` times the right side in every column, or no
+    longer halves. Returns the solution and the (K,) norms of its residual.
+    """
+    eta = divide(np.ones((len(right_side.body), 1)))
+    scale = right_side.norms()
+    scale[scale == 0] = 1.0
+    best = BorderedVector(np.zeros_like(right_side.body), np.zeros_like(right_side.border))
+    residual, reached = right_side, right_side.norms()
+    for _ in range(_MOST_CORRECTIONS):
+        step = divide(residual.body)
+        step_b = (step.sum(axis=0) - residual.border) / eta.sum()
+        trial = best + BorderedVector(step - eta * step_b, step_b)
+        residual = right_side - _multiply_bordered(multiply, trial)
+        norms = residual.norms()
+        before, now = (reached / scale).max(), (norms / scale).max()
+        if not now < before:
+            break
+        best, reached = trial, norms
+        if now <= goal or now > before / 2:
+            break
+    return best, reached
+
+
+def multiply_by_lower(buffer: Array, diagonal: Array, V: Array) -> Array:
+    """Multiply V (m, K) by the symmetric matrix with this diagonal and strict lower triangle.
+
+    The upper triangle of `buffer` is not read. Products in float64.
+    """
+    out = diagonal[:, np.newaxis] * V
+    for rows in row_blocks(*buffer.shape):
+        left = buffer[rows, : rows.start].astype(np.float64)
+        corner = np.tril(buffer[rows, rows], -1).astype(np.float64)
+        out[rows] += left @ V[: rows.start] + corner @ V[rows] + corner.T @ V[rows]
+        out[: rows.start] += left.T @ V[rows]
+    return out
+
+
+def _solve_exactly(
+    factored: FactoredSystem,
+    multiply: Multiply,
+    regularization: float,
+    right_side: BorderedVector,
+) -> tuple[BorderedVector, float]:
+    """Solve with the stored matrix; where its rounding would show, correct with the exact one.
+
+    Returns the solution and its relative residual, the largest over the columns.
+    """
+    scale = right_side.norms()
+    goal = 0.1 * float(np.finfo(factored.buffer.dtype).eps)
+
+    def multiply_exactly(V: Array) -> Array:
+        return multiply(V) + regularization * V
+
+    solution, seen = refine(factored.multiply, factored.divide, right_side, goal)
+    hidden = factored.hidden_residual(solution.body)
+    for _ in range(_MOST_EXACT_RESIDUALS):
+        reached = float(((seen + hidden) / scale).max())
+        if not RESIDUAL_TOLERANCE / 2 < reached < 1:
+            break
+        residual = right_side - _multiply_bordered(multiply_exactly, solution)
+        correction, seen = refine(factored.multiply, factored.divide, residual, goal)
+        # The correction is small, and so is what the stored matrix hides of it.
+        hidden = factored.hidden_residual(correction.body)
+        solution = solution + correction
+    return solution, float(((seen + hidden) / scale).max())
+
+
+def _multiply_bordered(multiply: Multiply, w: BorderedVector) -> BorderedVector:
+    """Return Φ w: the body H a + 1 b, the border 1ᵀ a."""
+    return BorderedVector(multiply(w.body) + w.border, w.body.sum(axis=0))
+
+
+def _storage_rounding(buffer: Array) -> Array:
+    """Estimate for each column the norm of the error that rounding to the buffer's type made.
+
+    Rounding is off by at most half a unit in the last place, and by less than half of that in
+    the root mean square, which is what adds up over many entries.
+    """
+    squares = np.zeros(len(buffer))
+    for rows in row_blocks(*buffer.shape):
+        block = buffer[rows].astype(np.float64)
+        squares += np.einsum("ij,ij->j", block, block)
+    return np.asarray(np.sqrt(squares) * float(np.finfo(buffer.dtype).eps) / 4)

@@ -1,0 +1,77 @@
+"""The fitted model: an immutable record, and the one definition of its scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import softmax
+
+from kmeans_kernel._blocks import Array, IntArray, row_blocks
+from kmeans_kernel._kernels import Kernel
+from kmeans_kernel._sphere import unit_rows, unlift
+
+
+@dataclass(frozen=True, eq=False)
+class FittedModel:
+    """All that is needed to score a row; its arrays cannot be written to.
+
+    Attributes
+    ----------
+    directions : (m, d) unit rows, the representatives on the sphere; (m, d + 1) with a lift
+    representative_classes : (m,) the position in `classes` of each representative's class
+    representative_counts : (m,) how many training rows each representative stands for
+    dual_coef : (m, K) float64
+    intercept : (K,) float64
+    kernel : an elementwise function of the cosines
+    lift : the constant appended to a row before it is normalised; 0 for none
+    classes : (K,) the labels
+    temperature : what the scores are divided by before the softmax
+    """
+
+    directions: Array
+    representative_classes: IntArray
+    representative_counts: IntArray
+    dual_coef: Array
+    intercept: Array
+    kernel: Kernel
+    lift: float
+    classes: npt.NDArray[Any]
+    temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, np.ndarray):
+                frozen = value.view()
+                frozen.flags.writeable = False
+                object.__setattr__(self, field.name, frozen)
+
+    @property
+    def representatives(self) -> Array:
+        """The representatives as rows of the input: (m, n_features)."""
+        return unlift(self.directions, self.lift)
+
+    def scores(self, X: Array) -> Array:
+        """Return the (n, K) scores Σ_q Ω(x, ξ_q) a_q + b of finite rows with the right width.
+
+        In float64 when both the rows and the representatives are, in float32 otherwise.
+        """
+        both = {X.dtype, self.directions.dtype}
+        dtype = np.dtype(np.float64 if both == {np.dtype(np.float64)} else np.float32)
+        directions = self.directions.astype(dtype, copy=False)
+        dual_coef = self.dual_coef.astype(dtype, copy=False)
+        scores = np.empty((len(X), len(self.classes)), dtype=dtype)
+        for rows in row_blocks(len(X), len(directions)):
+            values = unit_rows(X[rows], self.lift, dtype) @ directions.T
+            self.kernel.apply(values)
+            np.matmul(values, dual_coef, out=scores[rows])
+        scores += self.intercept.astype(dtype)
+        return scores
+
+    def probabilities(self, scores: Array) -> Array:
+        """Return the softmax of each row of scores, in float64."""
+        proba: Array = softmax(scores.astype(np.float64) / self.temperature, axis=1)
+        return proba

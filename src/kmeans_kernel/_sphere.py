@@ -1,0 +1,77 @@
+"""The unit sphere: where K-means clusters and every kernel is a function of the cosine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kmeans_kernel._blocks import Array, row_blocks
+
+# A sum of squares outside this range is too near overflow or underflow to be trusted.
+_SMALLEST_SQUARE, _LARGEST_SQUARE = 1e-280, 1e280
+
+
+def unit_rows(X: npt.NDArray[Any], lift: float = 0.0, dtype: npt.DTypeLike = np.float32) -> Array:
+    """Put finite rows, trusted to be so, on the unit sphere: x ↦ [x, lift] / ‖[x, lift]‖.
+
+    Without a lift (0, the paper's setting) the length of a row is forgotten and the result has
+    the shape of `X`; with one, the length survives as the angle to the appended last axis.
+    A row that is all zero has no direction: without a lift it stays zero, so its cosine with
+    everything is 0.
+
+    Parameters
+    ----------
+    X : (n, d) array of numbers
+    lift : at least 0
+    dtype : of the result; lengths are computed in float64 in any case
+
+    Returns
+    -------
+    (n, d) array, or (n, d + 1) with a lift; never a view of `X`
+    """
+    n, d = X.shape
+    out = np.empty((n, d + 1 if lift > 0 else d), dtype=dtype)
+    for rows in row_blocks(n, d):
+        block = X[rows].astype(np.float64)
+        lifts = np.full(len(block), lift)
+        lengths = _bring_into_range(block, lifts)
+        np.divide(block, lengths[:, np.newaxis], out=out[rows, :d], casting="same_kind")
+        if lift > 0:
+            out[rows, d] = lifts / lengths
+    return out
+
+
+def unlift(directions: Array, lift: float) -> Array:
+    """Return the points that `unit_rows` with this lift sends to `directions`.
+
+    Directions are (m, d + 1) with a lift and (m, d) without; without one they are themselves the
+    answer, since any length would do. The lifted axis is positive for every centroid of lifted
+    rows, so the division is safe.
+    """
+    if lift > 0:
+        return directions[:, :-1] * (lift / directions[:, -1:])
+    return directions
+
+
+def _bring_into_range(block: Array, lifts: Array) -> Array:
+    """Return the lengths of the rows [block, lifts], first rescaling in place those too extreme."""
+    with np.errstate(over="ignore", under="ignore"):
+        squares = _squared_lengths(block, lifts)
+    extreme = ~((squares > _SMALLEST_SQUARE) & (squares < _LARGEST_SQUARE))
+    if extreme.any():
+        scales = np.maximum(np.abs(block[extreme]).max(axis=1, initial=0.0), lifts[extreme])
+        scales[scales == 0] = 1.0
+        block[extreme] /= scales[:, np.newaxis]
+        lifts[extreme] /= scales
+        with np.errstate(under="ignore"):
+            squares[extreme] = _squared_lengths(block[extreme], lifts[extreme])
+    lengths = np.sqrt(squares)
+    lengths[lengths == 0] = 1.0
+    return lengths
+
+
+def _squared_lengths(block: Array, lifts: Array) -> Array:
+    squares: Array = np.einsum("ij,ij->i", block, block) + lifts**2
+    return squares

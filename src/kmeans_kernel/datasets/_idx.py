@@ -1,0 +1,84 @@
+"""The IDX format: a four-byte magic number, the sizes, then the entries, all big-endian."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import zlib
+from os import PathLike
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+def read_idx(path: str | PathLike[str]) -> npt.NDArray[Any]:
+    """Read an IDX file, plain or compressed with gzip.
+
+    Parameters
+    ----------
+    path : path of the file
+
+    Returns
+    -------
+    ndarray of the shape and type the header says
+
+    Raises
+    ------
+    ValueError
+        when the magic number is none of IDX, or the file is shorter or longer than its header says
+    """
+    path = Path(path)
+    with path.open("rb") as raw:
+        compressed = raw.read(2) == _GZIP_MAGIC
+        raw.seek(0)
+        if not compressed:
+            return _read(raw, path)
+        try:
+            with gzip.open(raw) as unpacked:
+                return _read(unpacked, path)  # type: ignore[arg-type]
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise ValueError(f"{path} is damaged or cut short: {error}. Fetch it again.") from error
+
+
+def encode_idx(array: npt.NDArray[np.uint8]) -> bytes:
+    """Return the bytes of an uncompressed IDX file that holds an array of bytes."""
+    sizes = np.array(array.shape, dtype=">u4").tobytes()
+    return bytes([0, 0, 0x08, array.ndim]) + sizes + array.tobytes()
+
+
+def _read(stream: IO[bytes], path: Path) -> npt.NDArray[Any]:
+    magic = stream.read(4)
+    if len(magic) < 4 or magic[:2] != b"\0\0" or magic[2] not in _TYPES or magic[3] == 0:
+        raise ValueError(
+            f"{path} is not an IDX file: expected a magic number 00 00 TT NN, with TT one of "
+            f"{', '.join(f'{t:02x}' for t in _TYPES)} and NN the number of dimensions, got "
+            f"{magic.hex(' ') or 'an empty file'}."
+        )
+    dtype = np.dtype(_TYPES[magic[2]])
+    header = stream.read(4 * magic[3])
+    if len(header) < 4 * magic[3]:
+        raise ValueError(f"{path} is cut short: it ends within its header. Fetch it again.")
+    shape = tuple(np.frombuffer(header, dtype=">u4").tolist())
+    expected = math.prod(shape) * dtype.itemsize
+    # Reads what is there, never allocates what a damaged header claims.
+    content = _read_up_to(stream, expected + 1)
+    if len(content) != expected:
+        problem = "is cut short" if len(content) < expected else "is longer than it says"
+        raise ValueError(
+            f"{path} {problem}: its header announces shape {shape}, {expected} bytes, "
+            f"and {'more' if len(content) > expected else len(content)} follow. Fetch it again."
+        )
+    return np.frombuffer(content, dtype=dtype).reshape(shape).astype(dtype.newbyteorder("="))
+
+
+def _read_up_to(stream: IO[bytes], limit: int) -> bytes:
+    pieces, left = [], limit
+    while left > 0 and (piece := stream.read(min(left, 1 << 24))):
+        pieces.append(piece)
+        left -= len(piece)
+    return b"".join(pieces)

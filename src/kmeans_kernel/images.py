@@ -1,0 +1,199 @@
+"""Image transformers: pixels, and their Fourier magnitudes, as unit rows.
+
+Each takes images (n, height, width) or rows of pixels, and gives rows: float64 for float64,
+float32 for anything else.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.fft import rfft
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    OneToOneFeatureMixin,
+    TransformerMixin,
+)
+from sklearn.utils.validation import check_is_fitted
+
+from kmeans_kernel._blocks import Array, row_blocks
+from kmeans_kernel._sphere import unit_rows
+from kmeans_kernel._validation import check_pixels
+
+
+class _PixelTransformer(TransformerMixin, BaseEstimator):
+    """What the transformers share: they learn nothing but the number of pixels."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
+        """Check the images; there is nothing to learn.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, height, width) or (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        check_pixels(self, X, reset=True)
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Return the features of each image as a row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, height, width) or (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features_out)
+        """
+        check_is_fitted(self)
+        X = check_pixels(self, X, reset=False)
+        dtype = np.float64 if X.dtype == np.float64 else np.float32
+        out = np.empty((len(X), self._n_features_out), dtype=dtype)
+        for rows in row_blocks(*X.shape):
+            self._write_features(X[rows].astype(np.float64), out[rows])
+        return out
+
+    @property
+    def _n_features_out(self) -> int:
+        raise NotImplementedError
+
+    def _write_features(self, X: Array, out: Array) -> None:
+        """Write the features of a block of float64 rows."""
+        raise NotImplementedError
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "n_features_in_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class PixelNormalizer(OneToOneFeatureMixin, _PixelTransformer):
+    """Subtract from each image its mean and divide it by its length.
+
+    An image of a single shade has no direction and becomes all zero.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of pixels seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X had string column names.
+
+    Examples
+    --------
+    >>> from kmeans_kernel import PixelNormalizer
+    >>> PixelNormalizer().fit_transform([[0, 0, 0, 2]]).round(3).tolist()
+    [[-0.289, -0.289, -0.289, 0.866]]
+    """
+
+    @property
+    def _n_features_out(self) -> int:
+        n_features: int = self.n_features_in_
+        return n_features
+
+    def _write_features(self, X: Array, out: Array) -> None:
+        out[...] = unit_rows(_centered(X), dtype=out.dtype)
+
+
+class FourierFeatures(ClassNamePrefixFeaturesOutMixin, _PixelTransformer):
+    """Join each image with the magnitudes of its Fourier transform.
+
+    The transform is that of the flattened image, of which the first half is kept (it is
+    symmetrical). Pixels and magnitudes are each centred and normalised, so that they weigh the
+    same; the row made of both has length one.
+
+    Parameters
+    ----------
+    root : bool, default=True
+        Whether to take the square root of the magnitudes, as the paper's text does.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of pixels seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X had string column names.
+
+    Examples
+    --------
+    >>> from kmeans_kernel import FourierFeatures
+    >>> import numpy as np
+    >>> FourierFeatures().fit_transform(np.eye(784)[:3]).shape
+    (3, 1176)
+    """
+
+    def __init__(self, root: bool = True) -> None:
+        self.root = root
+
+    @property
+    def _n_features_out(self) -> int:
+        n_features: int = self.n_features_in_
+        return n_features + _half(n_features)
+
+    def _write_features(self, X: Array, out: Array) -> None:
+        d = X.shape[1]
+        pixels = _centered(X)
+        magnitudes = np.abs(rfft(pixels, axis=1)[:, : _half(d)])
+        if self.root:
+            np.sqrt(magnitudes, out=magnitudes)
+        out[:, :d] = unit_rows(pixels, dtype=out.dtype)
+        out[:, d:] = unit_rows(_centered(magnitudes), dtype=out.dtype)
+        out *= np.sqrt(0.5)
+
+
+def as_images(X: npt.NDArray[Any], image_shape: tuple[int, int] | None) -> npt.NDArray[Any]:
+    """Return rows or images as images (n, height, width), or say why they are none.
+
+    Rows are cut into `image_shape`, or into squares when that is None.
+    """
+    if X.ndim == 3:
+        if image_shape is not None and X.shape[1:] != tuple(image_shape):
+            raise ValueError(
+                f"X holds images of {X.shape[1]} × {X.shape[2]} pixels, but image_shape="
+                f"{tuple(image_shape)} was set. Leave image_shape out for images."
+            )
+        return X
+    if X.ndim != 2:
+        raise ValueError(
+            f"X must be images of shape (n, height, width) or rows of pixels, got an array of "
+            f"shape {X.shape}. Colour images must be turned to grey first."
+        )
+    n_pixels = X.shape[1]
+    if image_shape is None:
+        side = round(n_pixels**0.5)
+        if side * side != n_pixels:
+            raise ValueError(
+                f"X has rows of {n_pixels} pixels, which is no square image. Pass images of shape "
+                "(n, height, width), or set image_shape=(height, width)."
+            )
+        image_shape = (side, side)
+    if image_shape[0] * image_shape[1] != n_pixels:
+        raise ValueError(
+            f"X has rows of {n_pixels} pixels, but image_shape={tuple(image_shape)} has "
+            f"{image_shape[0] * image_shape[1]}. Set image_shape to (height, width) of the images."
+        )
+    return X.reshape(len(X), *image_shape)
+
+
+def _centered(X: Array) -> Array:
+    """Subtract from each row its mean; a constant row becomes exactly zero."""
+    centered: Array = X - X.mean(axis=1, keepdims=True)
+    centered[X.max(axis=1) == X.min(axis=1)] = 0.0
+    return centered
+
+
+def _half(n_features: int) -> int:
+    """Return the number of Fourier bins that are kept: the first half, rounded up."""
+    return (n_features + 1) // 2

@@ -1,0 +1,51 @@
+"""The paper's three classifiers, with its exact settings.
+
+M. Andrecut, "K-Means Kernel Classifier", 2020: polynomial kernel of degree four, regularisation
+1e-6, K-means from random samples to a deviation of 1e-6. Each takes images (n, height, width) or
+rows of pixels.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.pipeline import Pipeline, make_pipeline
+
+from kmeans_kernel.classifier import KMeansKernelClassifier
+from kmeans_kernel.images import FourierFeatures, PixelNormalizer
+from kmeans_kernel.patches import PatchVotingClassifier
+
+__all__ = ["patches", "raw", "raw_fft"]
+
+RandomState = int | np.random.RandomState | None
+
+
+def raw(q: int = 100, *, random_state: RandomState = None, verbose: bool = False) -> Pipeline:
+    """Return the classifier of raw pixels (the paper's Figure 1) with `q` centroids per class."""
+    return make_pipeline(PixelNormalizer(), _classifier(q, random_state, verbose))
+
+
+def raw_fft(q: int = 100, *, random_state: RandomState = None, verbose: bool = False) -> Pipeline:
+    """Return the classifier of pixels and their Fourier magnitudes (Figure 1)."""
+    return make_pipeline(FourierFeatures(root=True), _classifier(q, random_state, verbose))
+
+
+def patches(
+    q: int = 100, patch: int = 25, *, random_state: RandomState = None, verbose: bool = False
+) -> PatchVotingClassifier:
+    """Return the classifier by majority vote of `patch` × `patch` patches (Figure 2)."""
+    return PatchVotingClassifier(raw(q, random_state=random_state, verbose=verbose), (patch, patch))
+
+
+def _classifier(q: int, random_state: RandomState, verbose: bool) -> KMeansKernelClassifier:
+    return KMeansKernelClassifier(
+        q,
+        kernel="poly",
+        degree=4,
+        regularization=1e-6,
+        lift=0.0,
+        init="random",
+        tol=1e-6,
+        max_iter=300,
+        random_state=random_state,
+        verbose=verbose,
+    )
