@@ -94,7 +94,7 @@ class PixelNormalizer(OneToOneFeatureMixin, _PixelTransformer):
     Examples
     --------
     >>> from kmeans_kernel import PixelNormalizer
-    >>> PixelNormalizer().fit_transform([[0, 0, 0, 2]]).round(3).tolist()
+    >>> PixelNormalizer().fit_transform([[0.0, 0.0, 0.0, 2.0]]).round(3).tolist()
     [[-0.289, -0.289, -0.289, 0.866]]
     """
 

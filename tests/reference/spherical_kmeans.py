@@ -1,0 +1,47 @@
+import math
+
+
+def dot(x, y):
+    return math.fsum(a * b for a, b in zip(x, y, strict=True))
+
+
+def assign(X, centroids):
+    labels, similarities = [], []
+    for x in X:
+        products = [dot(x, c) for c in centroids]
+        labels.append(products.index(max(products)))
+        similarities.append(max(products))
+    return labels, similarities
+
+
+def cluster_sums(X, labels, n_clusters):
+    sums = [[0.0] * len(X[0]) for _ in range(n_clusters)]
+    for x, label in zip(X, labels, strict=True):
+        sums[label] = [s + float(v) for s, v in zip(sums[label], x, strict=True)]
+    return sums
+
+
+def move_centroids(centroids, sums):
+    moved = []
+    for centroid, total in zip(centroids, sums, strict=True):
+        length = math.sqrt(dot(total, total))
+        moved.append([t / length for t in total] if length > 0 else list(centroid))
+    return moved
+
+
+def mean_deviation(moved, centroids):
+    return 1 - sum(dot(a, b) for a, b in zip(moved, centroids, strict=True)) / len(centroids)
+
+
+def cluster(X, centroids, tol, max_iter):
+    """The nine steps from given first centroids; returns the labels of every iteration too."""
+    history = []
+    for _ in range(max_iter):
+        labels, _ = assign(X, centroids)
+        history.append(labels)
+        moved = move_centroids(centroids, cluster_sums(X, labels, len(centroids)))
+        deviation = mean_deviation(moved, centroids)
+        centroids = moved
+        if deviation <= tol:
+            break
+    return centroids, history

@@ -1,0 +1,100 @@
+"""The direction of the imports and the public names."""
+
+import ast
+import doctest
+import importlib
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import kmeans_kernel
+
+PACKAGE = Path(kmeans_kernel.__file__).parent
+
+# Each module may import those of earlier floors and earlier ones of its own.
+FLOORS = {
+    "core": [
+        "_blocks", "_sphere", "_spherical_kmeans", "_kernels", "_lssvm", "_model", "_training",
+    ],
+    "shell": [
+        "_progress", "_validation", "classifier", "cluster", "images", "patches", "paper",
+    ],
+    "edges": [
+        "datasets._idx", "datasets._progress", "datasets._sources", "datasets._loaders", "datasets",
+    ],
+}  # fmt: skip
+ORDER = [name for floor in FLOORS.values() for name in floor]
+
+
+def imports(name):
+    path = PACKAGE / (name.replace(".", "/") + ".py")
+    path = path if path.exists() else PACKAGE / name / "__init__.py"
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name}: imports are written in full"
+            yield node.module
+
+
+def test_every_module_has_its_floor():
+    found = pkgutil.walk_packages([str(PACKAGE)], "kmeans_kernel.")
+    assert {module.name.removeprefix("kmeans_kernel.") for module in found} == set(ORDER)
+
+
+@pytest.mark.parametrize("name", ORDER)
+def test_imports_point_inward(name):
+    for imported in imports(name):
+        if imported.startswith("kmeans_kernel."):
+            inner = imported.removeprefix("kmeans_kernel.")
+            assert ORDER.index(inner) < ORDER.index(name), f"{name} imports {inner}"
+        if name in FLOORS["core"]:
+            root = imported.split(".")[0]
+            assert root in {"numpy", "scipy", "kmeans_kernel", *sys.stdlib_module_names}
+
+
+def test_the_contents_pages_list_the_public_names():
+    """A name without an underscore is either in `__all__` or a module on the way to one."""
+    modules = {"classifier", "cluster", "images", "patches"}
+    assert public_names(kmeans_kernel) - modules == set(kmeans_kernel.__all__)
+    assert public_names(kmeans_kernel.datasets) == set(kmeans_kernel.datasets.__all__)
+    defined = {
+        name
+        for name in public_names(kmeans_kernel.paper)
+        if getattr(kmeans_kernel.paper, name).__module__ == "kmeans_kernel.paper"
+    }
+    assert defined == set(kmeans_kernel.paper.__all__)
+
+
+def public_names(module):
+    ours = (key for key, value in vars(module).items() if "kmeans_kernel" in home(value))
+    return {key for key in ours if not key.startswith("_")}
+
+
+def home(value):
+    return getattr(value, "__module__", None) or getattr(value, "__name__", "")
+
+
+def test_import_has_no_side_effects_and_needs_no_extra():
+    code = (
+        "import sys, kmeans_kernel\n"
+        "extras = {'matplotlib', 'polars', 'typer', 'onnx', 'dask', 'fastapi'}\n"
+        "sys.exit(' '.join(extras & set(sys.modules)) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("name", ["classifier", "cluster", "images", "patches"])
+def test_the_examples_in_the_docstrings_run(name):
+    results = doctest.testmod(importlib.import_module(f"kmeans_kernel.{name}"))
+    assert results.attempted > 0
+    assert results.failed == 0
+
+
+def test_nothing_of_ours_unpickles():
+    for path in PACKAGE.rglob("*.py"):
+        assert "pickle" not in path.read_text(), path

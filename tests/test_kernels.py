@@ -1,0 +1,45 @@
+import numpy as np
+import pytest
+
+from kmeans_kernel._kernels import Gaussian, Polynomial, gram_matrix, gram_product
+from kmeans_kernel._sphere import unit_rows
+from tests.reference import kernels as twin
+
+KERNELS = [(Polynomial(d), lambda c, d=d: twin.polynomial(c, d)) for d in (1, 2, 3, 4, 5, 7, 8, 13)]
+KERNELS += [(Gaussian(g), lambda c, g=g: twin.gaussian(c, g)) for g in (0.01, 1.0, 30.0)]
+
+
+@pytest.mark.parametrize(("kernel", "function"), KERNELS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_apply_equals_the_twin_in_place(kernel, function, dtype, rng):
+    cosines = rng.uniform(-1, 1, size=(6, 5)).astype(dtype)
+    expected = [[function(float(c)) for c in row] for row in cosines]
+    values = cosines.copy()
+    kernel.apply(values)
+    assert values.dtype == dtype
+    rtol = 1e-4 if dtype == np.float32 else 1e-12
+    np.testing.assert_allclose(values, expected, rtol=rtol, atol=1e-30)
+
+
+@pytest.mark.parametrize(("kernel", "function"), KERNELS)
+def test_gram_equals_the_twin(kernel, function, rng, monkeypatch):
+    monkeypatch.setattr("kmeans_kernel._blocks.BLOCK_ENTRIES", 3 * 1024)  # tiles of three rows
+    directions = unit_rows(rng.normal(size=(11, 4)), dtype=np.float64)
+    expected = twin.gram_matrix(directions, function)
+    np.testing.assert_allclose(gram_matrix(directions, kernel, np.float64), expected, atol=1e-12)
+    stored = gram_matrix(directions, kernel, np.float32)
+    assert stored.dtype == np.float32
+    np.testing.assert_allclose(stored, expected, atol=1e-7)
+    V = rng.normal(size=(11, 2))
+    np.testing.assert_allclose(
+        gram_product(directions, kernel, V),
+        twin.gram_product(directions, function, V.tolist()),
+        atol=1e-12,
+    )
+
+
+def test_a_polynomial_without_odd_bits_needs_no_copy(rng):
+    cosines = rng.uniform(size=(3, 3))
+    kept = cosines.copy()
+    Polynomial(4).apply(cosines)
+    np.testing.assert_allclose(cosines, kept**4)

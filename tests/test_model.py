@@ -1,0 +1,69 @@
+import dataclasses
+
+import numpy as np
+import pytest
+
+from kmeans_kernel._kernels import Polynomial
+from kmeans_kernel._model import FittedModel
+from kmeans_kernel._sphere import unit_rows
+from tests.reference import kernels as naive_kernels
+from tests.reference import model as twin
+
+
+def model(lift=0.0, dtype=np.float64, m=8, d=3, n_classes=3, temperature=0.5):
+    rng = np.random.default_rng(0)
+    return FittedModel(
+        directions=unit_rows(rng.normal(size=(m, d)), lift, dtype),
+        representative_classes=np.arange(m) % n_classes,
+        representative_counts=np.ones(m, dtype=np.intp),
+        dual_coef=rng.normal(size=(m, n_classes)),
+        intercept=rng.normal(size=n_classes),
+        kernel=Polynomial(3),
+        lift=lift,
+        classes=np.array(["a", "b", "c"]),
+        temperature=temperature,
+    )
+
+
+@pytest.mark.parametrize("lift", [0.0, 1.5])
+@pytest.mark.parametrize("entries", [1 << 20, 16])
+def test_scores_and_probabilities_equal_the_twin(lift, entries, monkeypatch):
+    monkeypatch.setattr("kmeans_kernel._blocks.BLOCK_ENTRIES", entries)
+    X = np.vstack([np.random.default_rng(1).normal(size=(9, 3)), np.zeros((1, 3))])
+    fitted = model(lift)
+    expected = twin.scores(
+        X,
+        fitted.directions,
+        fitted.dual_coef,
+        fitted.intercept,
+        lambda c: naive_kernels.polynomial(c, 3),
+        lift,
+    )
+    found = fitted.scores(X)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    proba = [twin.probabilities(row, 0.5) for row in expected]
+    np.testing.assert_allclose(fitted.probabilities(found), proba, atol=1e-12)
+
+
+@pytest.mark.parametrize("rows", [np.float32, np.float64])
+@pytest.mark.parametrize("own", [np.float32, np.float64])
+def test_float64_only_when_rows_and_representatives_are(rows, own):
+    X = np.random.default_rng(1).normal(size=(5, 3))
+    scores = model(dtype=own).scores(X.astype(rows))
+    assert scores.dtype == (np.float64 if rows == own == np.float64 else np.float32)
+    np.testing.assert_allclose(scores, model().scores(X), atol=1e-5)
+
+
+def test_the_record_cannot_be_changed():
+    fitted = model()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        fitted.lift = 1.0
+    with pytest.raises(ValueError, match="read-only"):
+        fitted.dual_coef[0, 0] = 1.0
+
+
+def test_representatives_are_points_of_the_input_space():
+    fitted = model(lift=2.0)
+    assert fitted.representatives.shape == (8, 3)
+    lifted = unit_rows(fitted.representatives, 2.0, np.float64)
+    np.testing.assert_allclose(lifted, fitted.directions, atol=1e-12)
