@@ -44,11 +44,11 @@ docs-check: $(VENV)/dev.stamp
 	$(BIN)/python docs/build.py --check
 
 bench: $(VENV)/dev.stamp
-	$(BIN)/python benchmarks/kmeans.py
+	$(BIN)/python -m benchmarks.kmeans
 
 # The measurements behind the table in the README: minutes, not part of CI.
 experiments: $(VENV)/dev.stamp
-	$(BIN)/python experiments/paper_points.py
+	$(BIN)/python -m experiments.paper_points
 
 clean:
 	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -111,7 +111,7 @@ def draw(classifier, data, predicted, title: str, path: Path) -> None:
     plt.close(figure)
 
 
-def draw_representatives(figure, classifier, image_shape: tuple[int, int], columns: int = 14) -> None:
+def draw_representatives(figure, classifier, image_shape: tuple[int, int], columns=14) -> None:
     figure.suptitle(f"The {columns} largest representatives of each class", fontsize=12)
     labels = classifier.classes_
     axes = figure.subplots(len(labels), columns)

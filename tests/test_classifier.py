@@ -142,7 +142,8 @@ def test_scaling_rows_changes_nothing_without_a_lift(table):
     np.testing.assert_allclose(
         fit(1000 * X, y, **PAPER).decision_function(X),
         fit(X, y, **PAPER).decision_function(1000 * X),
-        rtol=1e-3, atol=1e-3,
+        rtol=1e-3,
+        atol=1e-3,
     )
 
 
@@ -172,8 +173,9 @@ def test_frames_keep_their_names(table, frame):
     names = [f"feature {i}" for i in range(10)]
     found = fit(frame(dict(zip(names, X.T, strict=True))), y)
     np.testing.assert_array_equal(found.feature_names_in_, names)
-    np.testing.assert_array_equal(found.predict(frame(dict(zip(names, X.T, strict=True)))),
-                                  fit(X, y).predict(X))
+    np.testing.assert_array_equal(
+        found.predict(frame(dict(zip(names, X.T, strict=True)))), fit(X, y).predict(X)
+    )
     shuffled = frame(dict(zip(names[::-1], X.T, strict=True)))
     with pytest.raises(ValueError, match="feature names should match"):
         found.predict(shuffled)

@@ -2,15 +2,14 @@ import numpy as np
 import pytest
 
 from kmeans_kernel import _spherical_kmeans as kmeans
+from kmeans_kernel._assignment import cluster_sums
 from kmeans_kernel._sphere import unit_rows
 from tests.reference import spherical_kmeans as twin
 
 
 def run(X, n_clusters, seed=0, init="random", tol=1e-6, max_iter=300, **options):
     rng = np.random.default_rng(seed)
-    return kmeans.cluster(
-        X, n_clusters, init=init, tol=tol, max_iter=max_iter, rng=rng, **options
-    )
+    return kmeans.cluster(X, n_clusters, init=init, tol=tol, max_iter=max_iter, rng=rng, **options)
 
 
 def sphere(n, d, seed=0, dtype=np.float64):
@@ -46,19 +45,26 @@ def test_the_objective_never_rises(seed, init, dtype):
     assert np.all(np.diff(objective) <= 1e-5 if dtype == np.float32 else 1e-12)
 
 
-def test_the_parts_equal_their_twins(rng):
-    X, centroids = sphere(40, 5), sphere(6, 5, 1)
-    labels, similarities = kmeans.assign(X, centroids)
-    naive_labels, naive_similarities = twin.assign(X, centroids)
-    np.testing.assert_array_equal(labels, naive_labels)
-    np.testing.assert_allclose(similarities, naive_similarities, rtol=1e-12)
-    sums = kmeans.cluster_sums(X, labels, 6)
-    np.testing.assert_allclose(sums, twin.cluster_sums(X, labels, 6), atol=1e-12)
+def test_the_parts_equal_their_twins():
+    centroids, sums = sphere(6, 5, 1), 3 * sphere(6, 5, 2)
     moved = kmeans.move_centroids(centroids, sums)
     np.testing.assert_allclose(moved, twin.move_centroids(centroids, sums), rtol=1e-12)
-    assert kmeans.mean_deviation(moved, centroids) == pytest.approx(
-        twin.mean_deviation(moved, centroids), abs=1e-12
-    )
+    chords = np.linalg.norm(moved - centroids, axis=1)
+    expected = twin.mean_deviation(moved, centroids)
+    assert kmeans.mean_deviation(chords) == pytest.approx(expected, abs=1e-12)
+    angles = [np.arccos(twin.dot(a, b)) for a, b in zip(moved, centroids, strict=True)]
+    assert (kmeans.turned_angles(chords) >= angles).all()
+    np.testing.assert_allclose(kmeans.turned_angles(chords), angles, rtol=1e-5)
+
+
+def test_summing_anew_changes_nothing(monkeypatch):
+    X = sphere(400, 6)
+    kept_up = run(X, 12, tol=0.0)
+    assert kept_up.n_iter > 6
+    monkeypatch.setattr(kmeans, "_ITERATIONS_BETWEEN_FULL_SUMS", 2)
+    anew = run(X, 12, tol=0.0)
+    np.testing.assert_array_equal(anew.labels, kept_up.labels)
+    np.testing.assert_allclose(anew.centroids, kept_up.centroids, atol=1e-12)
 
 
 @pytest.mark.parametrize("init", ["random", "k-means++"])
@@ -99,7 +105,7 @@ def test_an_empty_cluster_keeps_its_centroid():
 
 def test_a_cluster_whose_sum_is_zero_keeps_its_place():
     centroids = np.eye(2)
-    sums = kmeans.cluster_sums(np.array([[0.0, 1.0], [0.0, -1.0]]), np.array([1, 1]), 2)
+    sums = cluster_sums(np.array([[0.0, 1.0], [0.0, -1.0]]), np.array([1, 1]), 2)
     np.testing.assert_array_equal(kmeans.move_centroids(centroids, sums), centroids)
 
 

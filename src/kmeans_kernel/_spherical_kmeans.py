@@ -12,13 +12,24 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-from scipy.sparse import csr_array
 
-from kmeans_kernel._blocks import Array, IntArray, row_blocks
+from kmeans_kernel._assignment import (
+    assign,
+    cluster_sums,
+    own_similarities,
+    reassign,
+    updated_sums,
+)
+from kmeans_kernel._blocks import Array, IntArray
 from kmeans_kernel._sphere import unit_rows
 
 Init: TypeAlias = Literal["random", "k-means++"]
 OnIteration: TypeAlias = Callable[[int, float], None]
+
+_SHORTEST_SUM = 1e-12
+
+# Sums are kept up by the rows that change cluster, and computed anew now and then.
+_ITERATIONS_BETWEEN_FULL_SUMS = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,62 +72,49 @@ def cluster(
     if n_clusters >= n:
         return Clustering(X.copy(), np.arange(n), np.ones(n, X.dtype), 1, 0.0, True)
     centroids = X[draw_centroids(X, n_clusters, init, rng)]  # step 2
+    found = assign(X, centroids)  # steps 3 and 4
+    sums = cluster_sums(X, found.labels, n_clusters)  # step 5
     deviation, n_iter = np.inf, 0
     while deviation > tol and n_iter < max_iter:  # step 9
-        labels, _ = assign(X, centroids)  # steps 3 and 4
-        moved = move_centroids(centroids, cluster_sums(X, labels, n_clusters))  # steps 5 and 6
-        deviation = mean_deviation(moved, centroids)  # step 7
-        centroids, n_iter = moved, n_iter + 1  # step 8
+        moved = move_centroids(centroids, sums)  # step 6
+        chords = np.linalg.norm(np.subtract(moved, centroids, dtype=np.float64), axis=1)
+        deviation, n_iter = mean_deviation(chords), n_iter + 1  # step 7
+        centroids, before = moved, found  # step 8
+        found = reassign(X, centroids, before, turned_angles(chords))  # steps 3 and 4 again
+        if n_iter % _ITERATIONS_BETWEEN_FULL_SUMS == 0:
+            sums = cluster_sums(X, found.labels, n_clusters)
+        else:
+            sums = updated_sums(sums, X, before.labels, found.labels)
         if on_iteration is not None:
             on_iteration(n_iter, deviation)
-    labels, similarities = assign(X, centroids)
-    return Clustering(centroids, labels, similarities, n_iter, deviation, deviation <= tol)
-
-
-def assign(X: Array, centroids: Array) -> tuple[IntArray, Array]:
-    """Return the most similar centroid of each row and that similarity; ties go to the first."""
-    labels = np.empty(len(X), dtype=np.intp)
-    similarities = np.empty(len(X), dtype=X.dtype)
-    for rows in row_blocks(len(X), len(centroids)):
-        products = X[rows] @ centroids.T
-        best = products.argmax(axis=1)
-        labels[rows] = best
-        similarities[rows] = np.take_along_axis(products, best[:, np.newaxis], axis=1)[:, 0]
-    return labels, similarities
-
-
-def cluster_sums(X: Array, labels: IntArray, n_clusters: int) -> Array:
-    """Return the (Q, d) float64 sums of the rows of each cluster: R̂ᵀX, R̂ sparse."""
-    sums = np.zeros((n_clusters, X.shape[1]))
-    for rows in row_blocks(*X.shape):
-        block = X[rows].astype(np.float64, copy=False)
-        members = csr_array(
-            (np.ones(len(block)), labels[rows], np.arange(len(block) + 1)),
-            shape=(len(block), n_clusters),
-        )
-        sums += members.T @ block
-    return sums
+    similarities = own_similarities(X, centroids, found.labels)
+    return Clustering(centroids, found.labels, similarities, n_iter, deviation, deviation <= tol)
 
 
 def move_centroids(centroids: Array, sums: Array) -> Array:
     """Return the directions of the sums; where a sum is zero the centroid keeps its place.
 
-    An empty cluster has a zero sum, so it too keeps its centroid.
+    An empty cluster has a zero sum, so it too keeps its centroid. Rows have length one, so a sum
+    as short as `_SHORTEST_SUM` is zero but for rounding.
     """
     moved = unit_rows(sums, dtype=centroids.dtype)
-    still = ~sums.any(axis=1)
+    still = np.linalg.norm(sums, axis=1) <= _SHORTEST_SUM
     moved[still] = centroids[still]
     return moved
 
 
-def mean_deviation(moved: Array, centroids: Array) -> float:
-    """Return δ, one minus the mean cosine between the new centroids and the old.
+def mean_deviation(chords: Array) -> float:
+    """Return δ, one minus the mean cosine between new centroids and old, from their distances.
 
     For unit vectors 1 − ⟨a, b⟩ = ‖a − b‖² / 2. This form is exactly 0 when nothing moved, where
     the other is left with rounding, or with 1 for a centroid that has no direction.
     """
-    change = np.subtract(moved, centroids, dtype=np.float64)
-    return float(np.vdot(change, change)) / (2 * len(centroids))
+    return float(chords @ chords) / (2 * len(chords))
+
+
+def turned_angles(chords: Array) -> Array:
+    """Return angles at least as large as those between unit vectors at these distances."""
+    return np.asarray(2.0 * np.arcsin(np.minimum(chords / 2.0, 1.0)) * (1 + 1e-6))
 
 
 def draw_centroids(X: Array, n_clusters: int, init: Init, rng: np.random.Generator) -> IntArray:

@@ -18,9 +18,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from kmeans_kernel._assignment import assign
 from kmeans_kernel._blocks import Array, row_blocks
 from kmeans_kernel._sphere import unit_rows
-from kmeans_kernel._spherical_kmeans import Init, assign, cluster
+from kmeans_kernel._spherical_kmeans import Init, cluster
 from kmeans_kernel._validation import check_count, check_number, check_option, check_rows
 
 
@@ -142,8 +143,8 @@ class SphericalKMeans(
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        labels, _ = assign(unit_rows(check_rows(self, X, reset=False)), self.cluster_centers_)
-        return labels
+        X = check_rows(self, X, reset=False)
+        return assign(unit_rows(X), self.cluster_centers_).labels
 
     def transform(self, X: Any) -> Array:
         """Return the cosine distance, 1 − cosine, of each row to each centroid.

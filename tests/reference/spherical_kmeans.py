@@ -25,7 +25,7 @@ def move_centroids(centroids, sums):
     moved = []
     for centroid, total in zip(centroids, sums, strict=True):
         length = math.sqrt(dot(total, total))
-        moved.append([t / length for t in total] if length > 0 else list(centroid))
+        moved.append([t / length for t in total] if length > 1e-12 else list(centroid))
     return moved
 
 

@@ -1,0 +1,1 @@
+"""Ours against peers, in one run, as ratios."""
