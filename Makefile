@@ -1,7 +1,10 @@
 # Two commands do everything: `make run` and `make test`. The environment is made in .venv on the
 # first call and made again only when pyproject.toml changes.
 
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
+# The first Python of at least 3.11 that runs; name another with: make PYTHON=...
+PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3.14 python3 python; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& echo $$python && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
 CODE := src tests examples experiments benchmarks docs
@@ -62,7 +65,11 @@ $(VENV)/dev.stamp: $(VENV)/python.stamp pyproject.toml
 	@touch $@ $(VENV)/run.stamp
 
 $(VENV)/python.stamp:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-		{ echo "Python 3.11 or later is needed; name one with: make PYTHON=/path/to/python"; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or later is needed. Install it, or name one: \
+	make PYTHON=/path/to/python"; exit 1; }
+	@# Debian splits venv off into a package of its own.
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+		echo "$(PYTHON) has no venv; trying Debian's python3-venv"; \
+		apt-get install --quiet --yes python3-venv && $(PYTHON) -m venv $(VENV); } || { \
+		echo "No environment could be made: install the venv module of $(PYTHON)."; exit 1; }
 	@touch $@

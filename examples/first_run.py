@@ -33,6 +33,7 @@ def main(folder: Path) -> None:
 
     n_train, n_test = len(data.y_train), len(data.y_test)
     print(f"\nTraining the paper's raw classifier on {name}: {n_train} images, Q = {Q} per class")
+    sys.stdout.flush()  # before the progress on standard error
     start = perf_counter()
     model = paper.raw(Q, random_state=0, verbose=True).fit(data.X_train, data.y_train)
     total = perf_counter() - start

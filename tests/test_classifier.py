@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kmeans_kernel import KMeansKernelClassifier, paper
+from kmeans_kernel.datasets import load_digits
 from tests.reference import kernels as naive_kernels
 from tests.reference import lssvm as naive_lssvm
 from tests.reference import model as naive_model
@@ -249,16 +250,18 @@ BAD_PARAMETERS = [
     ("n_representatives", 0, "a whole number of at least 1, got 0"),
     ("n_representatives", 2.5, "a whole number of at least 1, got 2.5"),
     ("n_representatives", True, "a whole number of at least 1, got True"),
-    ("regularization", -1e-6, "a finite number of at least 0, got -1e-06"),
-    ("regularization", "auto", "a finite number of at least 0, got 'auto'"),
+    ("regularization", -1e-6, "a number of at least 0 and at most 1e\\+30, got -1e-06"),
+    ("regularization", "auto", "a number of at least 0 and at most 1e\\+30, got 'auto'"),
     ("kernel", "linear", "one of 'gaussian', 'poly', got 'linear'"),
-    ("degree", 0, "a whole number of at least 1, got 0"),
-    ("degree", 2.5, "a whole number of at least 1, got 2.5"),
-    ("gamma", 0.0, "a finite number above 0, got 0.0"),
-    ("lift", -1.0, "a finite number of at least 0, got -1.0"),
-    ("lift", np.inf, "a finite number of at least 0, got inf"),
+    ("degree", 0, "a whole number of at least 1 and at most 1000, got 0"),
+    ("degree", 2.5, "a whole number of at least 1 and at most 1000, got 2.5"),
+    ("gamma", 0.0, "a number above 0 and at most 1e\\+06, got 0.0"),
+    ("gamma", 10**400, "a number above 0 and at most 1e\\+06, got 1000"),
+    ("gamma", 1e9, "a number above 0 and at most 1e\\+06, got 1000000000.0"),
+    ("lift", -1.0, "a number of at least 0 and at most 1e\\+30, got -1.0"),
+    ("lift", np.inf, "a number of at least 0 and at most 1e\\+30, got inf"),
     ("init", "farthest", "one of 'random', 'k-means\\+\\+', got 'farthest'"),
-    ("tol", np.nan, "a finite number of at least 0, got nan"),
+    ("tol", np.nan, "a number of at least 0 and at most 1e\\+30, got nan"),
     ("max_iter", 0, "a whole number of at least 1, got 0"),
 ]
 
@@ -284,7 +287,7 @@ def test_bad_rows_are_explained(table):
         fit(changed(X, np.nan), y)
     with pytest.raises(ValueError, match=r"contains infinity \(row 3, column 2\).*Replace or drop"):
         fit(changed(X, np.inf), y)
-    with pytest.raises(ValueError, match=r"X must hold numbers, got text.*'red'.*OneHotEncoder"):
+    with pytest.raises(ValueError, match=r"X must hold numbers, got text or dates.*'red'"):
         fit(changed(X.astype(object), "red"), y)
     with pytest.raises(ValueError, match=r"at least two classes in y, got one class: 'a'"):
         fit(X, ["a"] * len(X))
@@ -298,6 +301,90 @@ def test_bad_rows_are_explained(table):
         fit(X, X[:, 0])
     with pytest.raises(ValueError, match="requires y to be passed"):
         KMeansKernelClassifier().fit(X, None)
+
+
+def test_odd_columns_and_labels_are_explained(table):
+    X, y = table
+    frame = pd.DataFrame(X).assign(when=pd.Timestamp("2020-01-01"))
+    frame.columns = frame.columns.astype(str)
+    with pytest.raises(ValueError, match="X must hold numbers, got text or dates.*OneHotEncoder"):
+        fit(frame, y)
+    with pytest.raises(ValueError, match="X must hold numbers, got text or dates"):
+        fit(X.astype(str) + "?", y)
+    with pytest.raises(ValueError, match="y must hold labels of one type.*got int, str.*astype"):
+        fit(X, np.array([1, "a"] * 300, dtype=object))
+
+
+def test_a_fit_that_fails_leaves_nothing_half_fitted(table):
+    X, y = table
+    found = fit(X, y)
+    with pytest.raises(ValueError, match="at least two classes"):
+        found.fit(X[:, :2], np.zeros(len(X)))
+    with pytest.raises(NotFittedError):
+        found.predict(X[:, :2])
+
+
+CONTAINERS = {
+    "polars": lambda X: pl.DataFrame(X),
+    "pandas": lambda X: pd.DataFrame(X, columns=[f"c{i}" for i in range(X.shape[1])]),
+    "pandas Float64": lambda X: pd.DataFrame(X).astype("Float64").rename(columns=str),
+    "list": lambda X: X.tolist(),
+    "object": lambda X: X.astype(object),
+    "big-endian": lambda X: X.astype(">f8"),
+    "longdouble": lambda X: X.astype(np.longdouble),
+}
+
+
+@pytest.mark.parametrize("container", CONTAINERS.values(), ids=CONTAINERS.keys())
+def test_float64_is_kept_in_any_container(container):
+    X, y = load_iris(return_X_y=True)
+    X = StandardScaler().fit_transform(X) * 1e40  # beyond float32
+    options = {"gamma": 0.01, "regularization": 1e-8, "lift": 1e25}
+    expected = fit(X, y, 50, **options).decision_function(X)
+    held = container(X)
+    np.testing.assert_allclose(
+        fit(held, y, 50, **options).decision_function(held), expected, rtol=1e-6, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"gamma": 1e-3, "regularization": 1e-6},
+        {"gamma": 1e6},
+        {"kernel": "poly", "degree": 1, "lift": 0.0, "regularization": 1e-9},
+        {"kernel": "poly", "degree": 1000, "lift": 0.0},
+    ],
+    ids=str,
+)
+def test_narrow_input_gets_the_scores_of_wide_input(options):
+    """Where large coefficients cancel, float32 products would give noise: float64 is used."""
+    digits = load_digits()
+    X, y = digits.X_train.reshape(-1, 64), digits.y_train
+    found = fit(X, y, 50, **options)
+    expected = found.decision_function(X)
+    for dtype in (np.uint8, np.float32):
+        np.testing.assert_allclose(found.decision_function(X.astype(dtype)), expected, atol=5e-3)
+
+
+def test_a_large_badly_conditioned_model_scores_in_float64(rng):
+    X = rng.normal(size=(2400, 12))
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    found = fit(X, y, 5000, gamma=1e-3, regularization=1e-6)
+    assert found.representatives_.dtype == np.float32
+    assert found.score(X, y) > 0.9
+
+
+def test_a_class_of_few_rows_is_represented_by_just_these():
+    X = np.c_[np.arange(1.7e9, 1.7e9 + 40), np.arange(40.0)]
+    found = fit(X, np.arange(40) % 2, 100)
+    np.testing.assert_allclose(found.representatives_[:20], X[::2], rtol=1e-12)
+
+
+def test_representatives_stay_finite_when_the_lift_is_lost():
+    X, y = load_iris(return_X_y=True)
+    assert np.isfinite(fit(X * 1e46, y, 1000).representatives_).all()
+    assert np.isfinite(fit(X * 1e46, y, 5).representatives_).all()
 
 
 def test_nan_in_a_frame_is_named_by_its_column(table):

@@ -1,6 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from sklearn.pipeline import make_pipeline
 
 from kmeans_kernel import FourierFeatures, KMeansKernelClassifier, PixelNormalizer
@@ -75,8 +76,8 @@ def test_rows_become_images(shape, image_shape, expected):
     ("shape", "image_shape", "message"),
     [
         ((2, 10), None, "rows of 10 pixels, which is no square image.*image_shape="),
-        ((2, 10), (3, 3), r"rows of 10 pixels, but image_shape=\(3, 3\) has 9"),
-        ((2, 4, 4), (3, 3), r"images of 4 × 4 pixels, but image_shape=\(3, 3\)"),
+        ((2, 10), (3, 3), "rows of 3 × 3 = 9 pixels, as image_shape or .* say, got rows of 10"),
+        ((2, 4, 4), (3, 3), "images of 3 × 3 pixels, as image_shape or .* say, got 4 × 4"),
         ((2, 4, 4, 3), None, r"got an array of shape \(2, 4, 4, 3\).*grey"),
     ],
 )
@@ -91,3 +92,18 @@ def test_a_wrong_number_of_pixels_and_nan_are_explained(rng):
         fitted.transform(rng.random((3, 3, 3)))
     with pytest.raises(ValueError, match="contains NaN"):
         fitted.transform(np.full((1, 16), np.nan))
+
+
+def test_sparse_input_is_refused():
+    with pytest.raises(TypeError, match="dense images or rows of pixels, got a sparse matrix"):
+        as_images(sp.csr_array((2, 9)), None)
+
+
+@pytest.mark.parametrize("transformer", [PixelNormalizer(), FourierFeatures()])
+def test_lists_and_huge_pixels(transformer, rng):
+    images = rng.random((3, 4, 4))
+    expected = transformer.fit_transform(images)
+    np.testing.assert_array_equal(transformer.fit_transform(images.tolist()), expected)
+    np.testing.assert_allclose(transformer.fit_transform(images * 1e307), expected, atol=1e-12)
+    with pytest.raises(ValueError, match="X must hold numbers, got text"):
+        transformer.fit(images.reshape(3, 16).astype(str))

@@ -43,3 +43,12 @@ def test_a_polynomial_without_odd_bits_needs_no_copy(rng):
     kept = cosines.copy()
     Polynomial(4).apply(cosines)
     np.testing.assert_allclose(cosines, kept**4)
+
+
+@pytest.mark.parametrize(("kernel", "function"), KERNELS)
+def test_steepness_bounds_the_slope(kernel, function):
+    cosines = np.linspace(-1, 1, 2001)
+    values = np.array([function(c) for c in cosines])
+    slopes = np.abs(np.diff(values) / np.diff(cosines))
+    assert slopes.max() <= kernel.steepness * (1 + 1e-9)
+    assert slopes.max() >= 0.9 * kernel.steepness

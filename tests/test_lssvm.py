@@ -103,12 +103,6 @@ def test_even_float64_fails_with_a_remedy():
         solve(directions, Polynomial(1), np.eye(5), 0.0)
 
 
-def test_too_many_for_lapack_is_an_error_not_a_crash(monkeypatch):
-    monkeypatch.setattr(_lssvm, "_LAPACK_LARGEST", 4)
-    with pytest.raises(ValueError, match="5 representatives are more.*lower n_representatives"):
-        solve(np.ones((5, 1)), Polynomial(1), np.eye(5), 1.0)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_one_buffer_holds_the_kernel_and_the_factor(dtype, rng):
     directions = unit_rows(rng.normal(size=(30, 8)), dtype=np.float64)

@@ -54,6 +54,15 @@ def test_float64_only_when_rows_and_representatives_are(rows, own):
     np.testing.assert_allclose(scores, model().scores(X), atol=1e-5)
 
 
+def test_float64_where_float32_would_be_noise():
+    X = np.random.default_rng(1).normal(size=(5, 3)).astype(np.float32)
+    quiet = model(dtype=np.float32)
+    assert quiet.float32_noise < 1e-4
+    loud = dataclasses.replace(quiet, dual_coef=1e6 * quiet.dual_coef)
+    assert loud.float32_noise > 1
+    assert loud.scores(X).dtype == np.float64
+
+
 def test_the_record_cannot_be_changed():
     fitted = model()
     with pytest.raises(dataclasses.FrozenInstanceError):

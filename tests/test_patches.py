@@ -1,10 +1,16 @@
 import pickle
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import RandomForestClassifier, VotingClassifier
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import RidgeClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.svm import SVC
 from sklearn.utils import get_tags
 
 from kmeans_kernel import KMeansKernelClassifier, PatchVotingClassifier, paper
@@ -61,6 +67,9 @@ def test_a_tie_goes_to_the_summed_scores():
             """Two patches vote for each class; the last votes are louder."""
             scores = np.array([[1, 0, 0], [1, 0, 0], [0, 0, 9], [0, 0, 9]])
             return np.tile(scores, (len(X) // 4, 1)).astype(float)
+
+        def predict(self, X):
+            return self.decision_function(X).argmax(axis=1)
 
     images = np.random.default_rng(0).random((9, 3, 3))
     found = PatchVotingClassifier(Fixed(2, random_state=0), (2, 2)).fit(images, np.arange(9) % 3)
@@ -124,11 +133,53 @@ def test_clone_display_tags(fitted):
         clone(fitted).predict(np.zeros((1, 8, 8)))
 
 
-@pytest.mark.parametrize("patch_shape", [(9, 9), (9, 2), (0, 3), 6, "ab", (1, 2, 3)])
+@pytest.mark.parametrize("patch_shape", [(9, 9), (9, 2)])
 def test_a_patch_that_does_not_fit_is_explained(digits, patch_shape):
     model = PatchVotingClassifier(KMeansKernelClassifier(), patch_shape)
     with pytest.raises(ValueError, match="'patch_shape' parameter.*within the images of 8 × 8"):
         model.fit(digits.X_train, digits.y_train)
+
+
+@pytest.mark.parametrize("name", ["patch_shape", "image_shape"])
+@pytest.mark.parametrize("shape", [(0, 3), 6, "66", (1, 2, 3), (2.7, 3), (True, True), (-8, -8)])
+def test_what_is_no_shape_is_explained(digits, name, shape):
+    model = voting().set_params(**{name: shape})
+    with pytest.raises(ValueError, match=f"'{name}' parameter.*must be two whole numbers.*height"):
+        model.fit(digits.X_train, digits.y_train)
+
+
+@pytest.mark.parametrize(
+    ("classifier", "method"),
+    [
+        (SVC(decision_function_shape="ovo"), "predict"),
+        (RidgeClassifier(), "decision_function"),
+        (VotingClassifier([("nb", GaussianNB())]), "predict"),
+        (GaussianNB(), "predict_proba"),
+    ],
+    ids=lambda x: str(x)[:24],
+)
+@pytest.mark.parametrize("n_classes", [3, 10])
+def test_scores_are_trusted_only_if_they_agree_with_predict(digits, classifier, method, n_classes):
+    X, y = digits.X_train[:300], digits.y_train[:300] % n_classes
+    model = PatchVotingClassifier(classifier, (6, 6)).fit(X, y)
+    assert model.score_method_ == method
+    patches = model.classifier_.predict(extract_patches(X, (6, 6))).reshape(300, 9)
+    counts = (patches[..., np.newaxis] == np.arange(n_classes)).sum(axis=1)
+    clear = np.sort(counts, axis=1)[:, -1] > np.sort(counts, axis=1)[:, -2]
+    np.testing.assert_array_equal(model.predict(X)[clear], counts.argmax(axis=1)[clear])
+
+
+def test_changing_the_parameter_after_fit_changes_nothing(digits, fitted):
+    expected = fitted.predict(digits.X_test[:10])
+    changed = pickle.loads(pickle.dumps(fitted)).set_params(patch_shape=(2, 2))
+    np.testing.assert_array_equal(changed.predict(digits.X_test[:10]), expected)
+
+
+def test_frames(digits, fitted):
+    rows = digits.X_test[:20].reshape(20, 64)
+    expected = fitted.predict(rows)
+    np.testing.assert_array_equal(fitted.predict(pd.DataFrame(rows)), expected)
+    np.testing.assert_array_equal(fitted.predict(pl.DataFrame(rows)), expected)
 
 
 def test_other_bad_input_is_explained(digits, fitted):
@@ -143,7 +194,13 @@ def test_other_bad_input_is_explained(digits, fitted):
         voting().fit(X, y[:-1])
     with pytest.raises(ValueError, match="requires y to be passed"):
         voting().fit(X, None)
-    with pytest.raises(ValueError, match="images of 7 × 8 pixels, but"):
+    with pytest.raises(TypeError, match="got a sparse matrix"):
+        voting().fit(sp.csr_array(X.reshape(-1, 64)), y)
+    with pytest.raises(ValueError, match="Found array with 0 sample"):
+        fitted.predict(X[:0])
+    with pytest.raises(ValueError, match="'classifier' parameter.*must be a scikit-learn classif"):
+        PatchVotingClassifier("svc", (6, 6)).fit(X, y)
+    with pytest.raises(ValueError, match="images of 8 × 8 pixels, as .* in fit say, got 7 × 8"):
         fitted.predict(X[:, 1:])
     with pytest.raises(ValueError, match="at least two classes"):
         voting().fit(X, np.zeros(len(X), dtype=int))

@@ -18,6 +18,10 @@ class Kernel(Protocol):
     def apply(self, out: Array) -> None:
         """Replace the cosines in `out` by kernel values."""
 
+    @property
+    def steepness(self) -> float:
+        """How much more than the cosine the value changes, at most."""
+
 
 @dataclass(frozen=True)
 class Polynomial:
@@ -34,6 +38,11 @@ class Polynomial:
             if bit == "1":
                 np.multiply(out, cosines, out=out)
 
+    @property
+    def steepness(self) -> float:
+        """The slope at a cosine of one."""
+        return float(self.degree)
+
 
 @dataclass(frozen=True)
 class Gaussian:
@@ -46,6 +55,11 @@ class Gaussian:
         np.subtract(out, 1.0, out=out)
         np.multiply(out, 2.0 * self.gamma, out=out)
         np.exp(out, out=out)
+
+    @property
+    def steepness(self) -> float:
+        """The slope at a cosine of one."""
+        return 2.0 * self.gamma
 
 
 def gram_matrix(directions: Array, kernel: Kernel, dtype: npt.DTypeLike) -> Array:

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from scipy.linalg import lapack
 
 from kmeans_kernel._blocks import Array, row_blocks
+from kmeans_kernel._cholesky import factor_in_place, solve_in_place
 
 Multiply: TypeAlias = Callable[[Array], Array]
 Gram: TypeAlias = Callable[[type[np.floating[Any]]], Array]
@@ -29,9 +29,6 @@ DOUBLE_UP_TO = 2048
 
 # The largest relative residual of the bordered system that is returned.
 RESIDUAL_TOLERANCE = 1e-6
-
-# LAPACK counts entries in 32 bits; beyond this order the factorisation would crash the process.
-_LAPACK_LARGEST = 46_340
 
 _MOST_CORRECTIONS = 20
 _MOST_EXACT_RESIDUALS = 3
@@ -142,20 +139,13 @@ class FactoredSystem:
     @classmethod
     def of(cls, buffer: Array, regularization: float) -> FactoredSystem | None:
         """Factor the kernel matrix in `buffer`, in place; None if it is not positive definite."""
-        m = len(buffer)
-        if m > _LAPACK_LARGEST:
-            raise ValueError(
-                f"{m} representatives are more than this version can solve for "
-                f"({_LAPACK_LARGEST}): lower n_representatives"
-            )
         rounding = _storage_rounding(buffer)
         diagonal = buffer.diagonal().astype(np.float64) + regularization
-        np.fill_diagonal(buffer, diagonal)
-        factorise = lapack.spotrf if buffer.dtype == np.float32 else lapack.dpotrf
-        # The transpose is the same memory in LAPACK's order: its lower triangle, where the factor
+        np.fill_diagonal(buffer, diagonal)  # a float32 buffer rounds ε; `diagonal` does not
+        # The transpose is the same memory in Fortran's order: its lower triangle, where the factor
         # goes, is the upper triangle of the buffer; the kernel stays in the lower one.
-        _, info = factorise(buffer.T, lower=1, clean=0, overwrite_a=1)
-        return cls(buffer, diagonal, rounding) if info == 0 else None
+        positive = factor_in_place(buffer.T)
+        return cls(buffer, diagonal, rounding) if positive else None
 
     def multiply(self, V: Array) -> Array:
         """Return H V, in float64, from the triangle that holds Ω."""
@@ -165,9 +155,8 @@ class FactoredSystem:
         """Return H⁻¹ V to the accuracy of the factor."""
         sizes = np.linalg.norm(V, axis=0)
         sizes[sizes == 0] = 1.0
-        solve = lapack.spotrs if self.buffer.dtype == np.float32 else lapack.dpotrs
-        scaled = np.asfortranarray(V / sizes, dtype=self.buffer.dtype)
-        solved, _ = solve(self.buffer.T, scaled, lower=1, overwrite_b=1)
+        solved = np.asfortranarray(V / sizes, dtype=self.buffer.dtype)
+        solve_in_place(self.buffer.T, solved)
         return np.asarray(solved.astype(np.float64) * sizes)
 
     def hidden_residual(self, body: Array) -> Array:

@@ -13,6 +13,12 @@ from kmeans_kernel._blocks import Array, IntArray, row_blocks
 from kmeans_kernel._kernels import Kernel
 from kmeans_kernel._sphere import unit_rows, unlift
 
+# Products of some hundred float32 terms of one sign are off by about this much.
+_FLOAT32_COSINE_ERROR = 1e-6
+
+# Scores off by this much may change a label only where the margin is as thin.
+_TOLERABLE_NOISE = 1e-3
+
 
 @dataclass(frozen=True, eq=False)
 class FittedModel:
@@ -54,13 +60,25 @@ class FittedModel:
         """The representatives as rows of the input: (m, n_features)."""
         return unlift(self.directions, self.lift)
 
+    @property
+    def float32_noise(self) -> float:
+        """About how far float32 products would put the scores off, which are near 0 or 1.
+
+        Large coefficients that cancel, from a narrow margin or a small regularisation, make the
+        rounding of the cosines loud.
+        """
+        loudest = float(np.linalg.norm(self.dual_coef, axis=0).max())
+        return _FLOAT32_COSINE_ERROR * self.kernel.steepness * loudest
+
     def scores(self, X: Array) -> Array:
         """Return the (n, K) scores Σ_q Ω(x, ξ_q) a_q + b of finite rows with the right width.
 
-        In float64 when both the rows and the representatives are, in float32 otherwise.
+        In float64 when both the rows and the representatives are, or when float32 would show;
+        in float32 otherwise.
         """
-        both = {X.dtype, self.directions.dtype}
-        dtype = np.dtype(np.float64 if both == {np.dtype(np.float64)} else np.float32)
+        both = {X.dtype, self.directions.dtype} == {np.dtype(np.float64)}
+        precise = both or self.float32_noise > _TOLERABLE_NOISE
+        dtype = np.dtype(np.float64 if precise else np.float32)
         directions = self.directions.astype(dtype, copy=False)
         dual_coef = self.dual_coef.astype(dtype, copy=False)
         scores = np.empty((len(X), len(self.classes)), dtype=dtype)

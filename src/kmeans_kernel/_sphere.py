@@ -47,11 +47,12 @@ def unlift(directions: Array, lift: float) -> Array:
     """Return the points that `unit_rows` with this lift sends to `directions`.
 
     Directions are (m, d + 1) with a lift and (m, d) without; without one they are themselves the
-    answer, since any length would do. The lifted axis is positive for every centroid of lifted
-    rows, so the division is safe.
+    answer, since any length would do. A direction whose lifted axis was too small to be kept
+    stands for a point that is very far out; it is given a large, finite length.
     """
     if lift > 0:
-        return directions[:, :-1] * (lift / directions[:, -1:])
+        height = np.maximum(directions[:, -1:], np.finfo(directions.dtype).tiny)
+        return directions[:, :-1] * (lift / height)
     return directions
 
 

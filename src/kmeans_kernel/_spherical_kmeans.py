@@ -70,7 +70,8 @@ def cluster(
     """
     n = len(X)
     if n_clusters >= n:
-        return Clustering(X.copy(), np.arange(n), np.ones(n, X.dtype), 1, 0.0, True)
+        labels = np.arange(n)
+        return Clustering(X.copy(), labels, own_similarities(X, X, labels), 1, 0.0, True)
     centroids = X[draw_centroids(X, n_clusters, init, rng)]  # step 2
     found = assign(X, centroids)  # steps 3 and 4
     sums = cluster_sums(X, found.labels, n_clusters)  # step 5

@@ -129,8 +129,10 @@ def _cluster_class(
     watcher: Watcher,
     clock: _Clock,
 ) -> Clustering:
+    # Rows that will stand for themselves are kept as exactly as they came.
+    few = len(rows) <= settings.n_representatives
     with clock.stage("sphere"):
-        directions = unit_rows(rows, settings.lift)
+        directions = unit_rows(rows, settings.lift, np.float64 if few else np.float32)
     with clock.stage("kmeans"):
         found = cluster(
             directions,

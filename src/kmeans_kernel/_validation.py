@@ -11,26 +11,40 @@ from sklearn.utils.validation import validate_data
 
 from kmeans_kernel._blocks import row_blocks
 
-# Either is kept; anything else becomes the first.
-_FLOATS = [np.float32, np.float64]
 
-
-def check_count(owner: object, name: str, minimum: int = 1) -> int:
-    """Return the whole number in `owner.name`, at least `minimum`."""
+def check_count(owner: object, name: str, maximum: int | None = None) -> int:
+    """Return the whole number in `owner.name`, at least 1 and at most `maximum`."""
     value = getattr(owner, name)
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < minimum:
-        raise _bad_parameter(owner, name, f"a whole number of at least {minimum}")
+    if not is_count(value) or (maximum is not None and value > maximum):
+        bound = "" if maximum is None else f" and at most {maximum}"
+        raise _bad_parameter(owner, name, f"a whole number of at least 1{bound}")
     return int(value)
 
 
-def check_number(owner: object, name: str, *, minimum: float = 0.0, above: bool = False) -> float:
-    """Return the finite number in `owner.name`, at least `minimum`, or above it."""
+def is_count(value: object) -> bool:
+    """Say whether a value is a whole number of at least 1."""
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+
+
+def check_shape(owner: object, name: str) -> tuple[int, int]:
+    """Return the height and width in `owner.name`."""
     value = getattr(owner, name)
-    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else np.nan
-    if not (np.isfinite(number) and (number > minimum if above else number >= minimum)):
+    if isinstance(value, tuple | list) and len(value) == 2 and all(map(is_count, value)):
+        return int(value[0]), int(value[1])
+    raise _bad_parameter(owner, name, "two whole numbers of at least 1, (height, width)")
+
+
+def check_number(
+    owner: object, name: str, *, minimum: float = 0.0, above: bool = False, maximum: float = 1e30
+) -> float:
+    """Return the number in `owner.name`, at least `minimum`, or above it, up to `maximum`."""
+    value = getattr(owner, name)
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    fits = is_number and (value > minimum if above else value >= minimum) and value <= maximum
+    if not fits:
         bound = f"above {minimum:g}" if above else f"of at least {minimum:g}"
-        raise _bad_parameter(owner, name, f"a finite number {bound}")
-    return number
+        raise _bad_parameter(owner, name, f"a number {bound} and at most {maximum:g}")
+    return float(value)
 
 
 def check_option(owner: object, name: str, *options: str) -> str:
@@ -42,12 +56,11 @@ def check_option(owner: object, name: str, *options: str) -> str:
 
 
 def check_rows(estimator: Any, X: Any, *, reset: bool) -> npt.NDArray[Any]:
-    """Return X as finite float rows (float64 kept, all else float32), or say what is wrong.
+    """Return X as finite float rows, as `as_floats` does, or say what is wrong.
 
     `reset` is True in `fit`, where the features are counted and named, and False after it.
     """
-    rows: npt.NDArray[Any] = _check(estimator, X, reset=reset, dtype=_FLOATS)
-    return rows
+    return as_floats(_check(estimator, X, reset=reset))
 
 
 def check_pixels(estimator: Any, X: Any, *, reset: bool) -> npt.NDArray[Any]:
@@ -55,27 +68,48 @@ def check_pixels(estimator: Any, X: Any, *, reset: bool) -> npt.NDArray[Any]:
 
     Images (n, height, width) are flattened; what is not an image must be rows.
     """
+    if isinstance(X, list | tuple):
+        X = np.asarray(X)
     if getattr(X, "ndim", 2) == 3:
-        X = np.asarray(X).reshape(len(X), -1)
-    rows: npt.NDArray[Any] = _check(estimator, X, reset=reset, dtype="numeric")
+        X = np.asarray(X).reshape(len(X), int(np.prod(X.shape[1:])))
+    rows: npt.NDArray[Any] = _check(estimator, X, reset=reset)
     return rows
 
 
 def check_rows_and_labels(estimator: Any, X: Any, y: Any) -> tuple[npt.NDArray[Any], Any]:
     """Return X as `check_rows` does and y as a one-dimensional array of labels."""
-    checked: tuple[npt.NDArray[Any], Any] = _check(estimator, X, y=y, reset=True, dtype=_FLOATS)
-    return checked
+    rows, labels = _check(estimator, X, y=y, reset=True)
+    return as_floats(rows), labels
+
+
+def as_floats(X: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return numbers as float32 where that loses nothing (up to two bytes each, or float32)."""
+    narrow = X.dtype == np.float32 or X.dtype.itemsize <= 2
+    return X.astype(np.float32 if narrow else np.float64, copy=False)
+
+
+def codes_of(y: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
+    """Return the sorted labels in y and the position of each entry among them."""
+    try:
+        classes, codes = np.unique(y, return_inverse=True)
+    except TypeError as error:
+        kinds = sorted({type(label).__name__ for label in y})
+        raise ValueError(
+            f"y must hold labels of one type that can be sorted, got {', '.join(kinds)}. Convert "
+            "them first, for example with astype(str), and drop rows without a label."
+        ) from error
+    return classes, codes
 
 
 def _check(estimator: Any, X: Any, **options: Any) -> Any:
     try:
-        checked = validate_data(estimator, X, ensure_all_finite=False, **options)
-    except ValueError as error:
-        if "could not convert string" not in str(error):
+        checked = validate_data(estimator, X, ensure_all_finite=False, dtype="numeric", **options)
+    except (ValueError, np.exceptions.DTypePromotionError) as error:
+        if "string" not in str(error) and isinstance(error, ValueError):
             raise
         raise ValueError(
-            f"X must hold numbers, got text ({error}). Encode text columns first, for example "
-            "with sklearn.preprocessing.OneHotEncoder."
+            f"X must hold numbers, got text or dates ({error}). Encode such columns first, for "
+            "example with sklearn.preprocessing.OneHotEncoder."
         ) from error
     _check_finite(estimator, checked[0] if isinstance(checked, tuple) else checked)
     return checked

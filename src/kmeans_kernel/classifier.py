@@ -25,6 +25,7 @@ from kmeans_kernel._validation import (
     check_option,
     check_rows,
     check_rows_and_labels,
+    codes_of,
 )
 
 
@@ -43,9 +44,9 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
     kernel : {"gaussian", "poly"}, default="gaussian"
         The kernel, a function of the cosine c between two rows: exp(−2γ(1 − c)) or cᵈ.
     degree : int, default=4
-        The degree d of the polynomial kernel.
+        The degree d of the polynomial kernel, at most 1000.
     gamma : float, default=1.0
-        The inverse width γ of the Gaussian kernel.
+        The inverse width γ of the Gaussian kernel, at most 1e6.
     regularization : float, default=0.01
         What is added to the diagonal of the kernel matrix (ε). The paper's is 1e-6.
     lift : float, default=1.0
@@ -137,7 +138,8 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite numbers. float32 saves a copy.
+            Finite numbers. Bytes, two-byte integers and float32 are worked on in float32, anything
+            else may be in float64: see `docs/architecture.md`.
         y : array-like of shape (n_samples,)
             Labels of any type, of at least two classes.
 
@@ -146,9 +148,10 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         settings = self._settings()
+        self.__dict__.pop("model_", None)  # a fit that fails leaves nothing half-fitted
         X, y = check_rows_and_labels(self, X, y)
+        classes, codes = codes_of(y)
         check_classification_targets(y)
-        classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs at least two classes in y, got one class: "
@@ -251,6 +254,9 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         tags.classifier_tags.poor_score = sign_blind
         return tags
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return "model_" in self.__dict__
+
     def _fitted(self) -> FittedModel:
         """Return the model, or say that there is none the way a missing attribute does."""
         try:
@@ -265,8 +271,8 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
 
     def _settings(self) -> Settings:
         kernels: dict[str, Kernel] = {
-            "gaussian": Gaussian(check_number(self, "gamma", above=True)),
-            "poly": Polynomial(check_count(self, "degree")),
+            "gaussian": Gaussian(check_number(self, "gamma", above=True, maximum=1e6)),
+            "poly": Polynomial(check_count(self, "degree", maximum=1000)),
         }
         return Settings(
             n_representatives=check_count(self, "n_representatives"),

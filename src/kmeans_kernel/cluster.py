@@ -164,7 +164,7 @@ class SphericalKMeans(
         for rows in row_blocks(len(X), len(centers)):
             np.matmul(unit_rows(X[rows], dtype=X.dtype), centers.T, out=distances[rows])
         np.subtract(1.0, distances, out=distances)
-        return distances
+        return np.maximum(distances, 0.0, out=distances)  # a cosine may round above one
 
     @property
     def _n_features_out(self) -> int:

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from scipy.fft import rfft
+from scipy.sparse import issparse
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -22,6 +23,8 @@ from sklearn.utils.validation import check_is_fitted
 from kmeans_kernel._blocks import Array, row_blocks
 from kmeans_kernel._sphere import unit_rows
 from kmeans_kernel._validation import check_pixels
+
+_LARGEST_PIXEL = 1e150
 
 
 class _PixelTransformer(TransformerMixin, BaseEstimator):
@@ -153,18 +156,23 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, _PixelTransformer):
         out *= np.sqrt(0.5)
 
 
-def as_images(X: npt.NDArray[Any], image_shape: tuple[int, int] | None) -> npt.NDArray[Any]:
+def as_images(X: Any, image_shape: tuple[int, int] | None) -> npt.NDArray[Any]:
     """Return rows or images as images (n, height, width), or say why they are none.
 
     Rows are cut into `image_shape`, or into squares when that is None.
     """
+    if issparse(X):
+        raise TypeError(
+            "X must be dense images or rows of pixels, got a sparse matrix. Use X.toarray()."
+        )
+    X = np.asarray(X)
     if X.ndim == 3:
         if image_shape is not None and X.shape[1:] != tuple(image_shape):
             raise ValueError(
-                f"X holds images of {X.shape[1]} × {X.shape[2]} pixels, but image_shape="
-                f"{tuple(image_shape)} was set. Leave image_shape out for images."
+                f"X must hold images of {image_shape[0]} × {image_shape[1]} pixels, as image_shape "
+                f"or the images seen in fit say, got {X.shape[1]} × {X.shape[2]}."
             )
-        return X
+        return np.asarray(X)
     if X.ndim != 2:
         raise ValueError(
             f"X must be images of shape (n, height, width) or rows of pixels, got an array of "
@@ -181,16 +189,24 @@ def as_images(X: npt.NDArray[Any], image_shape: tuple[int, int] | None) -> npt.N
         image_shape = (side, side)
     if image_shape[0] * image_shape[1] != n_pixels:
         raise ValueError(
-            f"X has rows of {n_pixels} pixels, but image_shape={tuple(image_shape)} has "
-            f"{image_shape[0] * image_shape[1]}. Set image_shape to (height, width) of the images."
+            f"X must hold rows of {image_shape[0]} × {image_shape[1]} = "
+            f"{image_shape[0] * image_shape[1]} pixels, as image_shape or the images seen in fit "
+            f"say, got rows of {n_pixels}."
         )
-    return X.reshape(len(X), *image_shape)
+    return np.asarray(X.reshape(len(X), *image_shape))
 
 
 def _centered(X: Array) -> Array:
-    """Subtract from each row its mean; a constant row becomes exactly zero."""
+    """Subtract from each row its mean; a constant row becomes exactly zero.
+
+    Rows so large that their sum would overflow are scaled down: only the direction matters.
+    """
+    highest, lowest = X.max(axis=1, keepdims=True), X.min(axis=1, keepdims=True)
+    size = np.maximum(highest, -lowest)
+    if (size > _LARGEST_PIXEL).any():
+        return _centered(X / np.maximum(size, 1.0))
     centered: Array = X - X.mean(axis=1, keepdims=True)
-    centered[X.max(axis=1) == X.min(axis=1)] = 0.0
+    centered[(highest == lowest)[:, 0]] = 0.0
     return centered
 
 

@@ -8,13 +8,21 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    MetaEstimatorMixin,
+    clone,
+    is_classifier,
+)
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from kmeans_kernel._blocks import Array, row_blocks
-from kmeans_kernel._validation import check_option, check_pixels
+from kmeans_kernel._validation import check_option, check_pixels, check_shape, codes_of
 from kmeans_kernel.images import as_images
+
+_PATCHES_TO_TRUST_BY = 500
 
 
 class PatchVotingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -40,6 +48,11 @@ class PatchVotingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         The classifier of patches, fitted.
     image_shape_ : tuple of two ints
         Height and width of the images seen in `fit`.
+    patch_shape_ : tuple of two ints
+        Height and width of the patches that the classifier was trained on.
+    score_method_ : str
+        The method of the classifier that scores patches: "decision_function", "predict_proba", or
+        "predict" if neither agrees with its predictions.
     n_features_in_ : int
         Number of pixels of an image.
 
@@ -83,12 +96,21 @@ class PatchVotingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             raise ValueError(f"{type(self).__name__} requires y to be passed, but y is None.")
         y = column_or_1d(y, warn=True)
         check_consistent_length(images, y)
+        codes_of(y)
         check_classification_targets(y)
-        patches = extract_patches(images, self._checked_patch_shape(images))
+        patch_shape = self._checked_patch_shape(images)
+        if not (hasattr(self.classifier, "fit") and is_classifier(self.classifier)):
+            raise ValueError(
+                f"The 'classifier' parameter of {type(self).__name__} must be a scikit-learn "
+                f"classifier, got {self.classifier!r}."
+            )
+        patches = extract_patches(images, patch_shape)
         self.classifier_ = clone(self.classifier)
         self.classifier_.fit(patches, np.repeat(y, len(patches) // len(images)))
         self.classes_ = self.classifier_.classes_
         self.image_shape_ = images.shape[1:]
+        self.patch_shape_ = patch_shape
+        self.score_method_ = self._trusted_score_method(patches[:_PATCHES_TO_TRUST_BY])
         return self
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
@@ -124,51 +146,65 @@ class PatchVotingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         by_majority = check_option(self, "vote", "majority", "sum") == "majority"
         shares = []
         for patches, n_images in self._patch_blocks(self._images(X, reset=False)):
-            scores = self._patch_scores(patches).reshape(n_images, -1, len(self.classes_))
+            scores = self._patch_scores(patches, self.score_method_)
+            scores = scores.reshape(n_images, -1, len(self.classes_))
             share = softmax(scores.mean(axis=1, dtype=np.float64), axis=1)
             if by_majority:
                 winners = scores.argmax(axis=2)[..., np.newaxis] == np.arange(scores.shape[2])
                 share = (winners.sum(axis=1) + share) / (scores.shape[1] + 1)
             shares.append(share)
-        return np.concatenate(shares)
+        return np.concatenate(shares)  # at least one block: no images were refused
 
     def _images(self, X: Any, *, reset: bool) -> npt.NDArray[Any]:
         """Return X as finite images, of the shape seen in `fit` unless this is it."""
-        shape = self.image_shape if reset else self.image_shape_
-        images = as_images(X if hasattr(X, "ndim") else np.asarray(X), shape)
+        if reset:
+            shape = None if self.image_shape is None else check_shape(self, "image_shape")
+        else:
+            shape = self.image_shape_
+        images = as_images(X, shape)
         rows = check_pixels(self, images, reset=reset)
         return rows.reshape(images.shape)
 
     def _checked_patch_shape(self, images: npt.NDArray[Any]) -> tuple[int, int]:
-        height, width = images.shape[1:]
-        try:
-            rows, columns = map(int, self.patch_shape)
-        except (TypeError, ValueError):
-            rows = columns = 0
-        if not (1 <= rows <= height and 1 <= columns <= width):
+        height, width = check_shape(self, "patch_shape")
+        if height > images.shape[1] or width > images.shape[2]:
             raise ValueError(
-                f"The 'patch_shape' parameter of {type(self).__name__} must be (height, width) of "
-                f"a patch within the images of {height} × {width} pixels, got {self.patch_shape!r}."
+                f"The 'patch_shape' parameter of {type(self).__name__} must fit within the images "
+                f"of {images.shape[1]} × {images.shape[2]} pixels, got {self.patch_shape!r}."
             )
-        return rows, columns
+        return height, width
 
     def _patch_blocks(self, images: npt.NDArray[Any]) -> Iterator[tuple[npt.NDArray[Any], int]]:
-        shape = self._checked_patch_shape(images)
-        pixels = (
-            np.prod(shape) * (images.shape[1] - shape[0] + 1) * (images.shape[2] - shape[1] + 1)
-        )
-        for block in row_blocks(len(images), int(pixels) // 16):
-            yield extract_patches(images[block], shape), block.stop - block.start
+        """Cut the images into blocks of about sixteen row blocks of pixels."""
+        height, width = self.patch_shape_
+        n_patches = (images.shape[1] - height + 1) * (images.shape[2] - width + 1)
+        for block in row_blocks(len(images), height * width * n_patches // 16):
+            yield extract_patches(images[block], self.patch_shape_), block.stop - block.start
 
-    def _patch_scores(self, patches: npt.NDArray[Any]) -> Array:
-        """Return the (n_patches, K) scores of the fitted classifier, by the best name it has."""
-        if hasattr(self.classifier_, "decision_function"):
-            scores: Array = self.classifier_.decision_function(patches)
-            if scores.ndim == 1:  # two classes: half the difference each
-                scores = np.stack([-scores / 2, scores / 2], axis=1)
-            return scores
-        proba: Array = self.classifier_.predict_proba(patches)
-        return proba
+    def _trusted_score_method(self, patches: npt.NDArray[Any]) -> str:
+        """Return the method whose best class is the predicted one, on a sample of patches.
+
+        Not every `decision_function` has a column per class: one-versus-one has one per pair.
+        """
+        predicted = self.classifier_.predict(patches)
+        for name in ("decision_function", "predict_proba"):
+            if hasattr(self.classifier_, name):
+                scores = self._patch_scores(patches, name)
+                if scores.shape[1] != len(self.classes_):
+                    continue
+                if (self.classes_[scores.argmax(axis=1)] == predicted).mean() > 0.99:
+                    return name
+        return "predict"
+
+    def _patch_scores(self, patches: npt.NDArray[Any], method: str) -> Array:
+        """Return the (n_patches, K) scores of the fitted classifier by one of its methods."""
+        result = getattr(self.classifier_, method)(patches)
+        if method == "predict":
+            return np.asarray(result[:, np.newaxis] == self.classes_, dtype=np.float64)
+        scores: Array = result
+        if scores.ndim == 1:  # two classes: half the difference each
+            return np.stack([-scores / 2, scores / 2], axis=1)
+        return scores
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -40,6 +40,8 @@ BAD = [
     (b"\x89PNG" + GOOD, "is not an IDX file.*magic number.*got 89 50 4e 47"),
     (b"\x00\x00\x07" + GOOD[3:], "is not an IDX file.*got 00 00 07 03"),
     (b"\x00\x00\x08\x00", "is not an IDX file"),
+    (b"\x00\x00\x08\x41" + bytes(260), "is not an IDX file.*up to 08, got 00 00 08 41"),
+    (b"\0\0\x08\x02" + b"\xff" * 4 + bytes(4), r"holds nothing.*\(4294967295, 0\)"),
     (GOOD[:10], "cut short: it ends within its header"),
     (GOOD[:-1], r"cut short: its header announces shape \(2, 3, 4\), 24 bytes, and 23 follow"),
     (GOOD + b"\0", "is longer than it says.*24 bytes, and more follow"),

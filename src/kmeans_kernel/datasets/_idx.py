@@ -53,11 +53,11 @@ def encode_idx(array: npt.NDArray[np.uint8]) -> bytes:
 
 def _read(stream: IO[bytes], path: Path) -> npt.NDArray[Any]:
     magic = stream.read(4)
-    if len(magic) < 4 or magic[:2] != b"\0\0" or magic[2] not in _TYPES or magic[3] == 0:
+    if len(magic) < 4 or magic[:2] != b"\0\0" or magic[2] not in _TYPES or not 1 <= magic[3] <= 8:
         raise ValueError(
             f"{path} is not an IDX file: expected a magic number 00 00 TT NN, with TT one of "
-            f"{', '.join(f'{t:02x}' for t in _TYPES)} and NN the number of dimensions, got "
-            f"{magic.hex(' ') or 'an empty file'}."
+            f"{', '.join(f'{t:02x}' for t in _TYPES)} and NN the number of dimensions, up to 08, "
+            f"got {magic.hex(' ') or 'an empty file'}."
         )
     dtype = np.dtype(_TYPES[magic[2]])
     header = stream.read(4 * magic[3])
@@ -73,6 +73,8 @@ def _read(stream: IO[bytes], path: Path) -> npt.NDArray[Any]:
             f"{path} {problem}: its header announces shape {shape}, {expected} bytes, "
             f"and {'more' if len(content) > expected else len(content)} follow. Fetch it again."
         )
+    if expected == 0:
+        raise ValueError(f"{path} holds nothing: its header announces shape {shape}.")
     return np.frombuffer(content, dtype=dtype).reshape(shape).astype(dtype.newbyteorder("="))
 
 
