@@ -68,7 +68,7 @@ $(VENV)/python.stamp:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or later is needed. Install it, or name one: \
 	make PYTHON=/path/to/python"; exit 1; }
 	@# Debian splits venv off into a package of its own.
-	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+	@echo "$(PYTHON) -m venv $(VENV)"; $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 		echo "$(PYTHON) has no venv; trying Debian's python3-venv"; \
 		apt-get install --quiet --yes python3-venv && $(PYTHON) -m venv $(VENV); } || { \
 		echo "No environment could be made: install the venv module of $(PYTHON)."; exit 1; }
