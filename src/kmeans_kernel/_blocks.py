@@ -11,13 +11,40 @@ import numpy.typing as npt
 Array: TypeAlias = npt.NDArray[np.floating[Any]]
 IntArray: TypeAlias = npt.NDArray[np.intp]
 
-# Entries of one block: 4 MB in float32, large enough for the products to run at full speed,
+# Entries of one block: 8 MB in float32, large enough for the products to run at full speed,
 # small enough to stay in a shared cache while it is read again.
-BLOCK_ENTRIES = 1 << 20
+BLOCK_ENTRIES = 1 << 21
+
+
+def product_blocks(X: Array, Y: Array) -> Iterator[tuple[slice, Array]]:
+    """Give X Yᵀ in blocks of rows, each in the same buffer: it is the caller's until the next.
+
+    A fresh buffer for every block would cost as much in page faults as a quarter of the products.
+    """
+    buffer = np.empty((min(len(X), _block_height(len(Y))), len(Y)), dtype=X.dtype)
+    for rows in row_blocks(len(X), len(Y)):
+        yield rows, np.matmul(X[rows], Y.T, out=buffer[: rows.stop - rows.start])
+
+
+def gathered_product_blocks(
+    X: Array, chosen: IntArray, Y: Array
+) -> Iterator[tuple[IntArray, Array]]:
+    """Give the products of the `chosen` rows of X with Y, as `product_blocks` does."""
+    height = min(len(chosen), _block_height(max(len(Y), X.shape[1])))
+    gathered = np.empty((height, X.shape[1]), dtype=X.dtype)
+    buffer = np.empty((height, len(Y)), dtype=X.dtype)
+    for start in range(0, len(chosen), max(1, height)):
+        rows = chosen[start : start + height]
+        left = np.take(X, rows, axis=0, out=gathered[: len(rows)], mode="clip")
+        yield rows, np.matmul(left, Y.T, out=buffer[: len(rows)])
 
 
 def row_blocks(n_rows: int, width: int) -> Iterator[slice]:
     """Cut `n_rows` rows of `width` entries each into slices of about `BLOCK_ENTRIES` entries."""
-    step = max(1, BLOCK_ENTRIES // max(1, width))
+    step = _block_height(width)
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))
+
+
+def _block_height(width: int) -> int:
+    return max(1, BLOCK_ENTRIES // max(1, width))
