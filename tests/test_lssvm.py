@@ -117,14 +117,27 @@ def test_one_buffer_holds_the_kernel_and_the_factor(dtype, rng):
     np.testing.assert_allclose(factored.divide(V), np.linalg.solve(expected, V), atol=1e-3)
 
 
-def test_multiply_by_lower_equals_the_twin(rng, monkeypatch):
+@pytest.mark.parametrize(("height", "width"), [(256, 1024), (5, 3), (3, 8)])
+def test_multiply_by_lower_equals_the_twin(height, width, rng, monkeypatch):
+    monkeypatch.setattr(_lssvm, "_TILE_HEIGHT", height)
+    monkeypatch.setattr(_lssvm, "_TILE_WIDTH", width)
     buffer, diagonal, V = rng.normal(size=(17, 17)), rng.normal(size=17), rng.normal(size=(17, 2))
     expected = twin.symmetric_from_lower(buffer, diagonal) @ V
-    for entries in (1 << 20, 51):
-        monkeypatch.setattr("kmeans_kernel._blocks.BLOCK_ENTRIES", entries)
-        np.testing.assert_allclose(
-            _lssvm.multiply_by_lower(buffer, diagonal, V), expected, atol=1e-12
-        )
+    found = _lssvm.multiply_by_lower(buffer, diagonal, V)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_the_hidden_residual_is_estimated_within_a_factor(monkeypatch, rng):
+    """Rounding is random: its estimate from a sample of rows is near what it really does."""
+    monkeypatch.setattr(_lssvm, "_SAMPLED_ROWS", 40)
+    directions = representatives("random", m=400)
+    exact = gram_matrix(directions, Polynomial(4), np.float64)
+    stored = exact.astype(np.float32)
+    factored = _lssvm.FactoredSystem.of(stored.copy(), 0.1)
+    body = rng.normal(size=(400, 3))
+    real = np.linalg.norm((stored - exact) @ body, axis=0)
+    assert (factored.hidden_residual(body) > real / 2).all()
+    assert (factored.hidden_residual(body) < real * 20).all()
 
 
 def test_refine_needs_only_functions_that_multiply(rng):

@@ -1,13 +1,17 @@
 """The Cholesky factorisation H = L Lᵀ in one triangle of H's own buffer, tile by tile.
 
 The other strict triangle is neither read nor written, so the caller may keep the matrix itself
-there. Almost all work is products of tiles, at the full speed of the machine, and no call spans
-more entries than 32 bits count: LAPACK's own routine crashes the process above an order of 46,340.
+there. No call spans more entries than 32 bits count: on a whole matrix of an order above 46,340,
+LAPACK's own routine crashes the process. Below that there is one tile, and this is that routine.
 
 Arrays here are Fortran-ordered: the transpose of an ordinary buffer.
 """
 
 from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
 
 from kmeans_kernel._blas import (
     divide_from_left,
@@ -18,8 +22,8 @@ from kmeans_kernel._blas import (
 )
 from kmeans_kernel._blocks import Array
 
-# Wide enough for the products to run at full speed; 1024 to 4096 measured the same within noise.
-TILE = 2048
+# The most entries that a call may span: what 32 bits count.
+LARGEST_SPAN = 2**31 - 1
 
 
 def factor_in_place(matrix: Array) -> bool:
@@ -50,4 +54,8 @@ def solve_in_place(matrix: Array, V: Array) -> None:
 
 
 def _tiles(m: int) -> list[slice]:
-    return [slice(start, min(start + TILE, m)) for start in range(0, m, TILE)]
+    """Cut m columns into tiles as wide as a call may span; one tile if all of it may."""
+    width = max(1, min(m, LARGEST_SPAN // m))
+    n_tiles = -(-m // width)
+    edges = np.linspace(0, m, n_tiles + 1).astype(np.intp).tolist()
+    return [slice(start, stop) for start, stop in pairwise(edges)]

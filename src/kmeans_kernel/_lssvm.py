@@ -11,13 +11,15 @@ itself holds. Nothing here knows what a kernel is.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from kmeans_kernel._blocks import Array, row_blocks
+from kmeans_kernel._blocks import Array
 from kmeans_kernel._cholesky import factor_in_place, solve_in_place
 
 Multiply: TypeAlias = Callable[[Array], Array]
@@ -32,6 +34,11 @@ RESIDUAL_TOLERANCE = 1e-6
 
 _MOST_CORRECTIONS = 20
 _MOST_EXACT_RESIDUALS = 3
+
+# A float64 tile of the stored matrix: it stays in the cache of a core while it is used twice.
+_TILE_HEIGHT, _TILE_WIDTH = 128, 512
+
+_SAMPLED_ROWS = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,13 +179,13 @@ def refine(
     Corrects until the residual is at most `goal` times the right side in every column, or no
     longer halves. Returns the solution and the (K,) norms of its residual.
     """
-    eta = divide(np.ones((len(right_side.body), 1)))
     scale = right_side.norms()
     scale[scale == 0] = 1.0
     best = BorderedVector(np.zeros_like(right_side.body), np.zeros_like(right_side.border))
     residual, reached = right_side, right_side.norms()
+    first = divide(np.hstack([right_side.body, np.ones((len(right_side.body), 1))]))
+    step, eta = first[:, :-1], first[:, -1:]
     for _ in range(_MOST_CORRECTIONS):
-        step = divide(residual.body)
         step_b = (step.sum(axis=0) - residual.border) / eta.sum()
         trial = best + BorderedVector(step - eta * step_b, step_b)
         residual = right_side - _multiply_bordered(multiply, trial)
@@ -189,6 +196,7 @@ def refine(
         best, reached = trial, norms
         if now <= goal or now > before / 2:
             break
+        step = divide(residual.body)
     return best, reached
 
 
@@ -197,12 +205,29 @@ def multiply_by_lower(buffer: Array, diagonal: Array, V: Array) -> Array:
 
     The upper triangle of `buffer` is not read. Products in float64.
     """
-    out = diagonal[:, np.newaxis] * V
-    for rows in row_blocks(*buffer.shape):
-        left = buffer[rows, : rows.start].astype(np.float64)
+    V = np.ascontiguousarray(V)
+    n_workers = min(os.cpu_count() or 1, 8)
+    tops = range(0, len(buffer), _TILE_HEIGHT)
+    # The tiles are too small for BLAS to share out among cores, so the rows of tiles are.
+    with ThreadPoolExecutor(n_workers) as pool:
+        parts = pool.map(lambda k: _part_product(buffer, V, tops[k::n_workers]), range(n_workers))
+        return np.asarray(sum(parts, start=diagonal[:, np.newaxis] * V))
+
+
+def _part_product(buffer: Array, V: Array, tops: range) -> Array:
+    """Multiply by the rows of tiles that begin at `tops`, and by their mirror images."""
+    out = np.zeros_like(V)
+    scratch = np.empty((_TILE_HEIGHT, _TILE_WIDTH))
+    for top in tops:
+        rows = slice(top, min(top + _TILE_HEIGHT, len(buffer)))
+        for left in range(0, top, _TILE_WIDTH):
+            columns = slice(left, min(left + _TILE_WIDTH, top))
+            tile = scratch[: rows.stop - top, : columns.stop - left]
+            tile[...] = buffer[rows, columns]
+            out[rows] += tile @ V[columns]
+            out[columns] += tile.T @ V[rows]
         corner = np.tril(buffer[rows, rows], -1).astype(np.float64)
-        out[rows] += left @ V[: rows.start] + corner @ V[rows] + corner.T @ V[rows]
-        out[: rows.start] += left.T @ V[rows]
+        out[rows] += corner @ V[rows] + corner.T @ V[rows]
     return out
 
 
@@ -245,10 +270,12 @@ def _storage_rounding(buffer: Array) -> Array:
     """Estimate for each column the norm of the error that rounding to the buffer's type made.
 
     Rounding is off by at most half a unit in the last place, and by less than half of that in
-    the root mean square, which is what adds up over many entries.
+    the root mean square, which is what adds up over many entries. A sample of the rows tells the
+    size of the columns well enough.
     """
-    squares = np.zeros(len(buffer))
-    for rows in row_blocks(*buffer.shape):
-        block = buffer[rows].astype(np.float64)
-        squares += np.einsum("ij,ij->j", block, block)
+    m = len(buffer)
+    sample = np.unique(np.linspace(0, m - 1, min(m, _SAMPLED_ROWS)).astype(np.intp))
+    rows = buffer[sample].astype(np.float64)
+    squares = np.einsum("ij,ij->j", rows, rows) * (m / len(sample))
+    squares += buffer.diagonal().astype(np.float64) ** 2
     return np.asarray(np.sqrt(squares) * float(np.finfo(buffer.dtype).eps) / 4)
