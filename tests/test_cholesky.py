@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -42,6 +44,6 @@ def test_no_tile_spans_more_than_32_bits_count(m):
     tiles = _cholesky._tiles(m)
     assert tiles[0].start == 0
     assert tiles[-1].stop == m
-    assert all(a.stop == b.start for a, b in zip(tiles, tiles[1:], strict=False))
+    assert all(a.stop == b.start for a, b in pairwise(tiles))
     assert max(t.stop - t.start for t in tiles) * m < 2**31
     assert (len(tiles) == 1) == (m <= 46_340)

@@ -23,7 +23,7 @@ def test_apply_equals_the_twin_in_place(kernel, function, dtype, rng):
 
 @pytest.mark.parametrize(("kernel", "function"), KERNELS)
 def test_gram_equals_the_twin(kernel, function, rng, monkeypatch):
-    monkeypatch.setattr("kmeans_kernel._blocks.BLOCK_ENTRIES", 3 * 1024)  # tiles of three rows
+    monkeypatch.setattr("kmeans_kernel._blocks.COLUMNS", 3)
     directions = unit_rows(rng.normal(size=(11, 4)), dtype=np.float64)
     expected = twin.gram_matrix(directions, function)
     np.testing.assert_allclose(gram_matrix(directions, kernel, np.float64), expected, atol=1e-12)

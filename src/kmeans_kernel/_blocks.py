@@ -15,6 +15,15 @@ IntArray: TypeAlias = npt.NDArray[np.intp]
 # small enough to stay in a shared cache while it is read again.
 BLOCK_ENTRIES = 1 << 21
 
+# Columns of a block that is cut both ways.
+COLUMNS = 1024
+
+
+def column_blocks(n_columns: int) -> Iterator[slice]:
+    """Cut columns into slices of `COLUMNS`."""
+    for start in range(0, n_columns, COLUMNS):
+        yield slice(start, min(start + COLUMNS, n_columns))
+
 
 def product_blocks(X: Array, Y: Array) -> Iterator[tuple[slice, Array]]:
     """Give X Yᵀ in blocks of rows, each in the same buffer: it is the caller's until the next.

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from kmeans_kernel._blocks import Array, row_blocks
+from kmeans_kernel._blocks import Array, column_blocks
 
 
 class Kernel(Protocol):
@@ -88,7 +88,7 @@ def gram_product(directions: Array, kernel: Kernel, V: Array) -> Array:
 
 def _lower_tiles(directions: Array, kernel: Kernel) -> Iterator[tuple[slice, slice, Array]]:
     """Compute the kernel matrix in float64, tile by tile, diagonal and below."""
-    blocks = list(row_blocks(len(directions), 1024))
+    blocks = list(column_blocks(len(directions)))
     for i, rows in enumerate(blocks):
         left = directions[rows].astype(np.float64)
         for columns in blocks[: i + 1]:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import softmax
 
-from kmeans_kernel._blocks import Array, IntArray, row_blocks
+from kmeans_kernel._blocks import COLUMNS, Array, IntArray, column_blocks, row_blocks
 from kmeans_kernel._kernels import Kernel
 from kmeans_kernel._sphere import unit_rows, unlift
 
@@ -81,12 +81,18 @@ class FittedModel:
         dtype = np.dtype(np.float64 if precise else np.float32)
         directions = self.directions.astype(dtype, copy=False)
         dual_coef = self.dual_coef.astype(dtype, copy=False)
-        scores = np.empty((len(X), len(self.classes)), dtype=dtype)
-        for rows in row_blocks(len(X), len(directions)):
-            values = unit_rows(X[rows], self.lift, dtype) @ directions.T
-            self.kernel.apply(values)
-            np.matmul(values, dual_coef, out=scores[rows])
-        scores += self.intercept.astype(dtype)
+        scores = np.tile(self.intercept.astype(dtype), (len(X), 1))
+        # Blocks of many rows and a thousand representatives: tall enough for the products to run
+        # at full speed, small enough for the kernel and the second product to find them in cache.
+        columns = list(column_blocks(len(directions)))
+        for rows in row_blocks(len(X), COLUMNS):
+            block = unit_rows(X[rows], self.lift, dtype)
+            buffer = np.empty((len(block), min(COLUMNS, len(directions))), dtype=dtype)
+            for some in columns:
+                values = buffer[:, : some.stop - some.start]
+                np.matmul(block, directions[some].T, out=values)
+                self.kernel.apply(values)
+                scores[rows] += values @ dual_coef[some]
         return scores
 
     def probabilities(self, scores: Array) -> Array:
