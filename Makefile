@@ -10,14 +10,15 @@ BIN := $(VENV)/bin
 CODE := src tests examples experiments benchmarks docs
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check lint types format bench docs docs-check experiments clean
+.PHONY: help run test check lint types format bench bench-quick docs docs-check experiments clean
 
 help:
 	@echo "make run      train the paper's classifier on MNIST and draw it"
 	@echo "make test     run all tests"
 	@echo "make check    lint, types, generated docs and tests, as CI does"
 	@echo "make format   format the code"
-	@echo "make bench    measure against peers, write benchmarks/results"
+	@echo "make bench    measure against peers, write benchmarks/results (half an hour)"
+	@echo "make bench-quick  the same on small sizes, in two minutes"
 	@echo "make docs     write the generated parts of README and docs"
 	@echo "make clean    remove the environment and what was built"
 
@@ -46,8 +47,11 @@ docs: $(VENV)/dev.stamp
 docs-check: $(VENV)/dev.stamp
 	$(BIN)/python docs/build.py --check
 
-bench: $(VENV)/dev.stamp
-	$(BIN)/python -m benchmarks.kmeans
+bench: $(VENV)/bench.stamp
+	$(BIN)/python -m benchmarks.run --resume
+
+bench-quick: $(VENV)/bench.stamp
+	$(BIN)/python -m benchmarks.run --quick
 
 # The measurements behind the table in the README: minutes, not part of CI.
 experiments: $(VENV)/dev.stamp
@@ -63,6 +67,10 @@ $(VENV)/run.stamp: $(VENV)/python.stamp pyproject.toml
 $(VENV)/dev.stamp: $(VENV)/python.stamp pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
 	@touch $@ $(VENV)/run.stamp
+
+$(VENV)/bench.stamp: $(VENV)/dev.stamp
+	$(BIN)/python -m pip install --quiet --editable ".[dev,bench]"
+	@touch $@
 
 $(VENV)/python.stamp:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or later is needed. Install it, or name one: \

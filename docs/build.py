@@ -42,8 +42,12 @@ def main(arguments: list[str]) -> int:
 def generated() -> dict[Path, str]:
     """Return the content that each generated file should have."""
     readme = ROOT / "README.md"
-    text = fill(readme.read_text(encoding="utf-8"), "paper points", paper_points_table())
-    return {readme: text, ROOT / "docs" / "api.md": api_page()}
+    performance = ROOT / "docs" / "performance.md"
+    return {
+        readme: fill(readme.read_text(encoding="utf-8"), "paper points", paper_points_table()),
+        performance: fill(performance.read_text(encoding="utf-8"), "benchmark", benchmark_table()),
+        ROOT / "docs" / "api.md": api_page(),
+    }
 
 
 def fill(text: str, name: str, content: str) -> str:
@@ -78,6 +82,25 @@ def paper_points_table() -> str:
         "figures are means of up to 100 runs, read off its plots.",
     ]
     return "\n".join(lines)
+
+
+def benchmark_table() -> str:
+    """Return the table of benchmarks/results/benchmark.json."""
+    path = ROOT / "benchmarks" / "results" / "benchmark.json"
+    results = json.loads(path.read_text(encoding="utf-8"))
+    lines = ["| work | ours | others | ratio | target | met |", "|---|---:|---|---:|---|---|"]
+    for row in results["rows"].values():
+        seconds = {k: v for k, v in row["median_seconds"].items() if not k.startswith("prepare")}
+        ours = seconds.pop("ours")
+        others = ", ".join(f"{name} {value:.2f} s" for name, value in seconds.items())
+        errors = row.get("error_percent", {})
+        told = "; error " + ", ".join(f"{k} {v:.2f} %" for k, v in errors.items()) if errors else ""
+        lines.append(
+            f"| {row['work']}{told} | {ours:.2f} s | {others} | {row['ratio']:.2f} "
+            f"| {row['target']} | {'yes' if row['met'] else 'no'} |"
+        )
+    machine = ", ".join(f"{name} {value}" for name, value in results["machine"].items())
+    return "\n".join([*lines, "", f"Medians of three, interleaved in one process. {machine}."])
 
 
 def api_page() -> str:

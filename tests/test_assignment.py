@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from kmeans_kernel import _assignment
-from kmeans_kernel._assignment import assign, cluster_sums, own_similarities, reassign, updated_sums
+from kmeans_kernel._assignment import assign, cluster_sums, own_similarities, reassign, update_sums
 from kmeans_kernel._sphere import unit_rows
 from tests.reference import spherical_kmeans as twin
 
@@ -110,6 +110,10 @@ def test_sums_equal_the_twin_and_are_kept_up(rng, monkeypatch):
         sums = cluster_sums(X, before, 7)
         assert sums.dtype == np.float64
         np.testing.assert_allclose(sums, twin.cluster_sums(X, before, 7), atol=1e-12)
-        kept = updated_sums(sums, X, before, after)
-        np.testing.assert_allclose(kept, twin.cluster_sums(X, after, 7), atol=1e-12)
-        np.testing.assert_array_equal(updated_sums(sums, X, before, before), sums)
+        touched = update_sums(sums, X, before, after)
+        np.testing.assert_allclose(sums, twin.cluster_sums(X, after, 7), atol=1e-12)
+        changed = before != after
+        np.testing.assert_array_equal(touched, np.union1d(before[changed], after[changed]))
+        kept = sums.copy()
+        assert update_sums(sums, X, after, after).size == 0
+        np.testing.assert_array_equal(sums, kept)

@@ -98,15 +98,21 @@ def cluster_sums(X: Array, labels: IntArray, n_clusters: int) -> Array:
     return sums
 
 
-def updated_sums(sums: Array, X: Array, before: IntArray, after: IntArray) -> Array:
-    """Return the sums after some rows went from one cluster to another."""
+def update_sums(out: Array, X: Array, before: IntArray, after: IntArray) -> IntArray:
+    """Bring the sums in `out` up to date after some rows went from one cluster to another.
+
+    Returns the clusters that a row came to or left.
+    """
     changed = np.flatnonzero(before != after)
-    sums = sums.copy()
+    touched, places = np.unique(
+        np.concatenate([after[changed], before[changed]]), return_inverse=True
+    )
+    came, left = places[: len(changed)], places[len(changed) :]
     for block in row_blocks(len(changed), X.shape[1]):
-        rows = changed[block]
-        sums += _scatter(X[rows], after[rows], len(sums))
-        sums -= _scatter(X[rows], before[rows], len(sums))
-    return sums
+        rows = X[changed[block]]
+        out[touched] += _scatter(rows, came[block], len(touched))
+        out[touched] -= _scatter(rows, left[block], len(touched))
+    return touched
 
 
 def _two_best(products: Array) -> tuple[IntArray, Array, Array]:

@@ -251,7 +251,7 @@ def _solve_exactly(
     hidden = factored.hidden_residual(solution.body)
     for _ in range(_MOST_EXACT_RESIDUALS):
         reached = float(((seen + hidden) / scale).max())
-        if not RESIDUAL_TOLERANCE / 2 < reached < 1:
+        if not RESIDUAL_TOLERANCE < reached < 1:
             break
         residual = right_side - _multiply_bordered(multiply_exactly, solution)
         correction, seen = refine(factored.multiply, factored.divide, residual, goal)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kmeans_kernel._blocks import Array, row_blocks
+from kmeans_kernel._blocks import Array, cached_row_blocks
 
 # A sum of squares outside this range is too near overflow or underflow to be trusted.
 _SMALLEST_SQUARE, _LARGEST_SQUARE = 1e-280, 1e280
@@ -33,7 +33,7 @@ def unit_rows(X: npt.NDArray[Any], lift: float = 0.0, dtype: npt.DTypeLike = np.
     """
     n, d = X.shape
     out = np.empty((n, d + 1 if lift > 0 else d), dtype=dtype)
-    for rows in row_blocks(n, d):
+    for rows in cached_row_blocks(n, d):
         block = X[rows].astype(np.float64)
         lifts = np.full(len(block), lift)
         lengths = _bring_into_range(block, lifts)

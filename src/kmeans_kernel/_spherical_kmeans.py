@@ -18,7 +18,7 @@ from kmeans_kernel._assignment import (
     cluster_sums,
     own_similarities,
     reassign,
-    updated_sums,
+    update_sums,
 )
 from kmeans_kernel._blocks import Array, IntArray
 from kmeans_kernel._sphere import unit_rows
@@ -75,17 +75,20 @@ def cluster(
     centroids = X[draw_centroids(X, n_clusters, init, rng)]  # step 2
     found = assign(X, centroids)  # steps 3 and 4
     sums = cluster_sums(X, found.labels, n_clusters)  # step 5
+    touched = np.arange(n_clusters)  # the centroids that may move
     deviation, n_iter = np.inf, 0
     while deviation > tol and n_iter < max_iter:  # step 9
-        moved = move_centroids(centroids, sums)  # step 6
-        chords = np.linalg.norm(np.subtract(moved, centroids, dtype=np.float64), axis=1)
+        moved = move_centroids(centroids[touched], sums[touched])  # step 6
+        chords = np.zeros(n_clusters)
+        chords[touched] = distances(moved, centroids[touched])
         deviation, n_iter = mean_deviation(chords), n_iter + 1  # step 7
-        centroids, before = moved, found  # step 8
+        centroids[touched] = moved  # step 8
+        before = found
         found = reassign(X, centroids, before, turned_angles(chords))  # steps 3 and 4 again
         if n_iter % _ITERATIONS_BETWEEN_FULL_SUMS == 0:
-            sums = cluster_sums(X, found.labels, n_clusters)
+            sums, touched = cluster_sums(X, found.labels, n_clusters), np.arange(n_clusters)
         else:
-            sums = updated_sums(sums, X, before.labels, found.labels)
+            touched = update_sums(sums, X, before.labels, found.labels)
         if on_iteration is not None:
             on_iteration(n_iter, deviation)
     similarities = own_similarities(X, centroids, found.labels)
@@ -102,6 +105,11 @@ def move_centroids(centroids: Array, sums: Array) -> Array:
     still = np.linalg.norm(sums, axis=1) <= _SHORTEST_SUM
     moved[still] = centroids[still]
     return moved
+
+
+def distances(moved: Array, centroids: Array) -> Array:
+    """Return the (Q,) distances between the new centroids and the old, in float64."""
+    return np.asarray(np.linalg.norm(np.subtract(moved, centroids, dtype=np.float64), axis=1))
 
 
 def mean_deviation(chords: Array) -> float:

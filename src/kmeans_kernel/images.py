@@ -20,7 +20,7 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from kmeans_kernel._blocks import Array, row_blocks
+from kmeans_kernel._blocks import Array, cached_row_blocks
 from kmeans_kernel._sphere import unit_rows
 from kmeans_kernel._validation import check_pixels
 
@@ -60,7 +60,7 @@ class _PixelTransformer(TransformerMixin, BaseEstimator):
         X = check_pixels(self, X, reset=False)
         dtype = np.float64 if X.dtype == np.float64 else np.float32
         out = np.empty((len(X), self._n_features_out), dtype=dtype)
-        for rows in row_blocks(*X.shape):
+        for rows in cached_row_blocks(*X.shape):
             self._write_features(X[rows].astype(np.float64), out[rows])
         return out
 
