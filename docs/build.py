@@ -100,7 +100,8 @@ def benchmark_table() -> str:
             f"| {row['target']} | {'yes' if row['met'] else 'no'} |"
         )
     machine = ", ".join(f"{name} {value}" for name, value in results["machine"].items())
-    return "\n".join([*lines, "", f"Each row: medians of three, interleaved in one process. {machine}."])
+    note = f"Each row: medians of three, interleaved in one process. {machine}."
+    return "\n".join([*lines, "", note])
 
 
 def api_page() -> str:
