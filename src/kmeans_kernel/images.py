@@ -6,6 +6,7 @@ float32 for anything else.
 
 from __future__ import annotations
 
+from abc import ABCMeta, abstractmethod
 from typing import Any, Self
 
 import numpy as np
@@ -27,7 +28,7 @@ from kmeans_kernel._validation import check_pixels
 _LARGEST_PIXEL = 1e150
 
 
-class _PixelTransformer(TransformerMixin, BaseEstimator):
+class _PixelTransformer(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
     """What the transformers share: they learn nothing but the number of pixels."""
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
@@ -65,12 +66,13 @@ class _PixelTransformer(TransformerMixin, BaseEstimator):
         return out
 
     @property
+    @abstractmethod
     def _n_features_out(self) -> int:
-        raise NotImplementedError
+        """The number of features of a row."""
 
+    @abstractmethod
     def _write_features(self, X: Array, out: Array) -> None:
         """Write the features of a block of float64 rows."""
-        raise NotImplementedError
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "n_features_in_")
