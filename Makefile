@@ -17,8 +17,8 @@ help:
 	@echo "make test     run all tests"
 	@echo "make check    lint, types, generated docs and tests, as CI does"
 	@echo "make format   format the code"
-	@echo "make bench    measure against peers, write benchmarks/results (half an hour)"
-	@echo "make bench-quick  the same on small sizes, in two minutes"
+	@echo "make bench    measure against peers, write benchmarks/results"
+	@echo "make bench-quick  the same on small sizes"
 	@echo "make docs     write the generated parts of README and docs"
 	@echo "make clean    remove the environment and what was built"
 

@@ -1,7 +1,7 @@
 """Ours against the peers and the bare limit of the machine, on MNIST, in one run.
 
-    python -m benchmarks.run          all rows, medians of three: about half an hour on two cores
-    python -m benchmarks.run --quick  small sizes: about two minutes
+    python -m benchmarks.run          all rows, medians of three
+    python -m benchmarks.run --quick  small sizes
 
 Writes benchmarks/results/benchmark.json (or quick.json); docs/performance.md is made from it. Each
 row is written when it is done, and a rerun with --resume keeps the rows that are there.
@@ -222,7 +222,7 @@ def rows(mnist: Bunch, *, quick: bool) -> Iterator[tuple[str, object]]:
 def main() -> None:
     """Measure the rows that are wanted and write each as it is done."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="small sizes, about two minutes")
+    parser.add_argument("--quick", action="store_true", help="small sizes")
     parser.add_argument("--resume", action="store_true", help="keep the rows already measured")
     options = parser.parse_args()
     path = RESULTS / ("quick.json" if options.quick else "benchmark.json")

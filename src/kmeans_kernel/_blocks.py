@@ -28,7 +28,7 @@ def column_blocks(n_columns: int) -> Iterator[slice]:
 def product_blocks(X: Array, Y: Array) -> Iterator[tuple[slice, Array]]:
     """Give X Yᵀ in blocks of rows, each in the same buffer: it is the caller's until the next.
 
-    A fresh buffer for every block would cost as much in page faults as a quarter of the products.
+    A fresh buffer for every block would cost a good part of the products' time in page faults.
     """
     buffer = np.empty((min(len(X), _block_height(len(Y))), len(Y)), dtype=X.dtype)
     for rows in row_blocks(len(X), len(Y)):

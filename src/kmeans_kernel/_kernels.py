@@ -65,9 +65,9 @@ class Gaussian:
 def gram_matrix(directions: Array, kernel: Kernel, dtype: npt.DTypeLike) -> Array:
     """Return the symmetric (m, m) kernel matrix of unit rows, in a fresh buffer of `dtype`.
 
-    Products and kernel are computed in float64 and rounded once, when stored. In float32 the
-    errors of 784-term products reach 1e-5 near the diagonal, and the solve, however exact, would
-    then solve another system; a float64 product of half the matrix costs little beside it.
+    Products and kernel are computed in float64 and rounded once, when stored. Float32 products of
+    many terms are off by far more than that rounding, and the solve, however exact, would then
+    solve another system.
     """
     out = np.empty((len(directions), len(directions)), dtype=dtype)
     for rows, columns, tile in _lower_tiles(directions, kernel):

@@ -55,7 +55,6 @@ class Training:
     n_iter : (K,) K-means iterations of each class
     converged : (K,) whether K-means of each class reached the tolerance
     relative_residual : of the bordered system
-    factored_in : the precision that was enough for it
     seconds : spent in each stage
     """
 
@@ -63,7 +62,6 @@ class Training:
     n_iter: npt.NDArray[np.intp]
     converged: npt.NDArray[np.bool_]
     relative_residual: float
-    factored_in: str
     seconds: dict[str, float]
 
 
@@ -116,7 +114,6 @@ def train(
         n_iter=np.array([c.n_iter for c in found]),
         converged=np.array([c.converged for c in found]),
         relative_residual=solution.relative_residual,
-        factored_in=solution.factored_in,
         seconds=clock.seconds,
     )
 
