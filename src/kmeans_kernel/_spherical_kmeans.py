@@ -16,7 +16,6 @@ import numpy as np
 from kmeans_kernel._assignment import (
     assign,
     cluster_sums,
-    own_similarities,
     reassign,
     update_sums,
 )
@@ -40,7 +39,6 @@ class Clustering:
     ----------
     centroids : (Q, d) unit rows
     labels : (n,) the centroid nearest to each row
-    similarities : (n,) the cosine of each row with that centroid
     n_iter : how often the centroids were moved
     deviation : δ at the last move
     converged : whether δ fell to the tolerance
@@ -48,7 +46,6 @@ class Clustering:
 
     centroids: Array
     labels: IntArray
-    similarities: Array
     n_iter: int
     deviation: float
     converged: bool
@@ -70,8 +67,7 @@ def cluster(
     """
     n = len(X)
     if n_clusters >= n:
-        labels = np.arange(n)
-        return Clustering(X.copy(), labels, own_similarities(X, X, labels), 1, 0.0, True)
+        return Clustering(X.copy(), np.arange(n), 1, 0.0, True)
     centroids = X[draw_centroids(X, n_clusters, init, rng)]  # step 2
     found = assign(X, centroids)  # steps 3 and 4
     sums = cluster_sums(X, found.labels, n_clusters)  # step 5
@@ -91,8 +87,7 @@ def cluster(
             touched = update_sums(sums, X, before.labels, found.labels)
         if on_iteration is not None:
             on_iteration(n_iter, deviation)
-    similarities = own_similarities(X, centroids, found.labels)
-    return Clustering(centroids, found.labels, similarities, n_iter, deviation, deviation <= tol)
+    return Clustering(centroids, found.labels, n_iter, deviation, deviation <= tol)
 
 
 def move_centroids(centroids: Array, sums: Array) -> Array:

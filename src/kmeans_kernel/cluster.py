@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kmeans_kernel._assignment import assign
+from kmeans_kernel._assignment import assign, own_similarities
 from kmeans_kernel._blocks import Array, row_blocks
 from kmeans_kernel._sphere import unit_rows
 from kmeans_kernel._spherical_kmeans import Init, cluster
@@ -109,8 +109,9 @@ class SphericalKMeans(
                 f"of rows, got n_clusters={n_clusters} for n_samples={len(X)}."
             )
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        directions = unit_rows(X)
         found = cluster(
-            unit_rows(X),
+            directions,
             n_clusters,
             init=init,
             tol=tol,
@@ -127,7 +128,8 @@ class SphericalKMeans(
             )
         self.cluster_centers_ = found.centroids
         self.labels_ = found.labels
-        self.inertia_ = float(len(X) - found.similarities.sum(dtype=np.float64))
+        similarities = own_similarities(directions, found.centroids, found.labels)
+        self.inertia_ = float(len(X) - similarities.sum(dtype=np.float64))
         self.n_iter_ = found.n_iter
         return self
 
