@@ -30,6 +30,7 @@ from kmeans_kernel._kernels import Polynomial, gram_matrix, gram_product
 from kmeans_kernel._lssvm import solve_on_representatives
 from kmeans_kernel._model import FittedModel
 from kmeans_kernel._spherical_kmeans import cluster
+from kmeans_kernel._threads import Threads
 from kmeans_kernel.datasets import load_mnist
 from kmeans_kernel.images import PixelNormalizer
 from kmeans_kernel.patches import extract_patches
@@ -82,40 +83,35 @@ def solve_contest(rows: np.ndarray, labels: np.ndarray, m: int) -> dict[str, Wor
     chosen = np.concatenate(per_class)
     directions, kernel = rows[chosen], Polynomial(4)
     targets = np.eye(10)[labels[chosen]]
-    gram = gram_matrix(directions, kernel, np.float32)
-    buffer = np.empty_like(gram) if m <= 10_000 else gram
+    workers = Threads()
+    gram = gram_matrix(directions, kernel, np.float32, workers)
+    copied = gram.buffer.copy() if m <= 10_000 else None
 
-    def prepared() -> np.ndarray:
-        if buffer is gram:  # too large for two: made again, symmetric, from its lower triangle
-            restore_upper(buffer)
+    def prepared() -> None:
+        if copied is None:  # too large for two: made again
+            kept = gram_matrix(directions, kernel, np.float32, workers)
+            np.copyto(gram.buffer, kept.buffer)
         else:
-            np.copyto(buffer, gram)
-        return buffer
+            np.copyto(gram.buffer, copied)
 
     def ours() -> None:
         solution = solve_on_representatives(
-            lambda _: buffer, lambda V: gram_product(directions, kernel, V), targets, 1e-6
+            lambda _: gram,
+            lambda V: gram_product(directions, kernel, V, workers),
+            targets,
+            1e-6,
+            workers=workers,
         )
         if solution.relative_residual > 1e-6 or solution.factored_in != "float32":
             raise RuntimeError(f"the solve missed its accuracy: {solution}")
 
     def bare() -> None:
-        np.fill_diagonal(buffer, 1 + 1e-6)
-        _, info = lapack.spotrf(buffer.T, lower=1, clean=0, overwrite_a=1)
+        np.fill_diagonal(gram.buffer, 1 + 1e-6)
+        _, info = lapack.spotrf(gram.buffer.T, lower=1, clean=0, overwrite_a=1)
         if info != 0:
             raise RuntimeError("the bare factorisation failed")
 
     return {"prepare for ours": prepared, "ours": ours, "prepare for bare": prepared, "bare": bare}
-
-
-def restore_upper(buffer: np.ndarray, width: int = 2048) -> None:
-    """Copy the strict lower triangle over the upper one, and ones on the diagonal."""
-    for top in range(0, len(buffer), width):
-        rows = slice(top, top + width)
-        buffer[:top, rows] = buffer[rows, :top].T
-        corner = np.tril(buffer[rows, rows], -1)
-        buffer[rows, rows] = corner + corner.T
-    np.fill_diagonal(buffer, 1.0)
 
 
 def predict_contest(rows: np.ndarray, test: np.ndarray, m: int) -> dict[str, Work]:
@@ -137,7 +133,7 @@ def predict_contest(rows: np.ndarray, test: np.ndarray, m: int) -> dict[str, Wor
         np.matmul(test, model.directions.T, out=products)
         products @ coefficients
 
-    return {"ours": lambda: model.scores(test), "bare": bare}
+    return {"ours": lambda: model.scores(test, Threads()), "bare": bare}
 
 
 def program_contest(q: int, errors: dict[str, float]) -> dict[str, Work]:

@@ -17,11 +17,12 @@ PACKAGE = Path(kmeans_kernel.__file__).parent
 # Each module may import those of earlier floors and earlier ones of its own.
 FLOORS = {
     "core": [
-        "_blocks", "_sphere", "_assignment", "_spherical_kmeans", "_kernels", "_blas",
-        "_cholesky", "_lssvm", "_model", "_training",
+        "_blocks", "_workers", "_sphere", "_assignment", "_spherical_kmeans", "_triangles",
+        "_kernels", "_blas", "_cholesky", "_lssvm", "_model", "_training",
     ],
     "shell": [
-        "_progress", "_validation", "classifier", "cluster", "images", "patches", "paper",
+        "_progress", "_threads", "_validation", "classifier", "cluster", "images", "patches",
+        "paper",
     ],
     "edges": [
         "datasets._idx", "datasets._progress", "datasets._sources", "datasets._loaders", "datasets",

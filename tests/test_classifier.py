@@ -219,13 +219,15 @@ def test_verbose_tells_of_each_class_and_the_solve(table, capsys, monkeypatch):
     fit(X, y, verbose=True)
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 4
-    assert "class 0: " in said[0]
+    assert {line.split(":")[0] for line in said[:3]} == {"class 0", "class 1", "class 2"}
     assert "20 representatives" in said[0]
     assert "s left" in said[0]
     assert said[-1] == "solving for 60 representatives"
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     fit(X, y, verbose=True)
-    assert "\rclass 1: iteration 2, deviation" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "\r" in said
+    assert "class 1: iteration 2, deviation" in said
     fit(X, y)
     assert capsys.readouterr().err == ""
 

@@ -1,8 +1,11 @@
 import numpy as np
 import pytest
 
+from kmeans_kernel import _kernels
 from kmeans_kernel._kernels import Gaussian, Polynomial, gram_matrix, gram_product
 from kmeans_kernel._sphere import unit_rows
+from kmeans_kernel._threads import Threads
+from kmeans_kernel._workers import ALONE
 from tests.reference import kernels as twin
 
 KERNELS = [(Polynomial(d), lambda c, d=d: twin.polynomial(c, d)) for d in (1, 2, 3, 4, 5, 7, 8, 13)]
@@ -21,18 +24,22 @@ def test_apply_equals_the_twin_in_place(kernel, function, dtype, rng):
     np.testing.assert_allclose(values, expected, rtol=rtol, atol=1e-30)
 
 
+@pytest.mark.parametrize("workers", [ALONE, Threads()], ids=["alone", "threads"])
 @pytest.mark.parametrize(("kernel", "function"), KERNELS)
-def test_gram_equals_the_twin(kernel, function, rng, monkeypatch):
+def test_gram_equals_the_twin(kernel, function, workers, rng, monkeypatch):
+    monkeypatch.setattr(_kernels, "_TILE_HEIGHT", 4)
     monkeypatch.setattr("kmeans_kernel._blocks.COLUMNS", 3)
     directions = unit_rows(rng.normal(size=(11, 4)), dtype=np.float64)
-    expected = twin.gram_matrix(directions, function)
-    np.testing.assert_allclose(gram_matrix(directions, kernel, np.float64), expected, atol=1e-12)
-    stored = gram_matrix(directions, kernel, np.float32)
-    assert stored.dtype == np.float32
-    np.testing.assert_allclose(stored, expected, atol=1e-7)
+    expected = np.array(twin.gram_matrix(directions, function))
+    for dtype, upper, lower in ((np.float64, 1e-12, 1e-12), (np.float32, 1e-7, 1e-9)):
+        stored = gram_matrix(directions, kernel, dtype, workers)
+        assert stored.buffer.dtype == dtype
+        np.testing.assert_allclose(np.triu(stored.buffer), np.triu(expected), atol=upper)
+        found = stored.multiply(np.eye(11))
+        np.testing.assert_allclose(found, expected, atol=lower)
     V = rng.normal(size=(11, 2))
     np.testing.assert_allclose(
-        gram_product(directions, kernel, V),
+        gram_product(directions, kernel, V, workers),
         twin.gram_product(directions, function, V.tolist()),
         atol=1e-12,
     )

@@ -1,22 +1,29 @@
 import time
+import weakref
 
 import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
 
 from kmeans_kernel._kernels import Polynomial
 from kmeans_kernel._progress import Silent
 from kmeans_kernel._sphere import unit_rows
 from kmeans_kernel._spherical_kmeans import cluster
-from kmeans_kernel._training import Settings, _Clock, train
+from kmeans_kernel._threads import Threads
+from kmeans_kernel._training import Settings, _Clock, busy_share, train
+from kmeans_kernel._workers import ALONE
 from tests.reference import lssvm as twin
 
 SETTINGS = Settings(5, Polynomial(4), 1e-6, 0.0, "random", 1e-6, 300)
 
 
-def test_training_is_the_stages_in_order(rng):
+@pytest.mark.parametrize("workers", [ALONE, Threads()], ids=["alone", "threads"])
+def test_training_is_the_stages_in_order(workers, rng):
     class_rows = [rng.normal(size=(n, 4)) for n in (30, 3, 50)]
     classes = np.array(["a", "b", "c"])
     rngs = [np.random.default_rng(k) for k in range(3)]
-    found = train(iter(class_rows), classes, SETTINGS, rngs, Silent())
+    sizes = [len(rows) for rows in class_rows]
+    found = train(class_rows.__getitem__, sizes, classes, SETTINGS, rngs, Silent(), workers)
     model = found.model
     # the second class has fewer rows than representatives were asked for
     assert model.representative_classes.tolist() == [0] * 5 + [1] * 3 + [2] * 5
@@ -35,19 +42,44 @@ def test_training_is_the_stages_in_order(rng):
     assert set(found.seconds) == {"sphere", "kmeans", "kernel", "solve"}
 
 
-def test_only_one_class_is_held_at_a_time(rng):
-    given_out = []
+@pytest.mark.parametrize(("workers", "most"), [(ALONE, 1), (Threads(), 2)])
+def test_no_more_classes_are_held_than_there_are_workers(workers, most, rng):
+    held, most_held = [], []
 
-    class Rows(np.ndarray):
-        def __del__(self):
-            given_out.append(None)
+    def rows_of(k):
+        rows = rng.normal(size=(3000, 4))
+        held.append(k)
+        weakref.finalize(rows, held.pop)
+        most_held.append(len(held))
+        return rows
 
-    def class_rows():
-        for k in range(3):
-            assert len(given_out) >= max(0, k - 1)
-            yield rng.normal(size=(30, 4)).view(Rows)
+    rngs = [np.random.default_rng(k) for k in range(8)]
+    with threadpool_limits(2):
+        train(rows_of, [3000] * 8, np.arange(8), SETTINGS, rngs, Silent(), workers)
+    assert max(most_held) <= most
 
-    train(class_rows(), np.arange(3), SETTINGS, map(np.random.default_rng, range(3)), Silent())
+
+@pytest.mark.parametrize(
+    ("sizes", "n_workers", "share"),
+    [
+        ([5, 5], 1, 1.0),
+        ([5, 5], 2, 1.0),
+        ([6, 2, 2], 2, 10 / 12),
+        ([1, 9], 2, 10 / 18),
+        ([3], 4, 0.25),
+    ],
+)
+def test_the_share_of_time_that_workers_are_busy(sizes, n_workers, share):
+    assert busy_share(sizes, n_workers) == pytest.approx(share)
+
+
+def test_seconds_of_stages_add_up_to_what_passed(rng):
+    start = time.perf_counter()
+    rngs = [np.random.default_rng(k) for k in range(4)]
+    rows = [rng.normal(size=(4000, 30)) for _ in range(4)]
+    args = (rows.__getitem__, [4000] * 4, np.arange(4), SETTINGS, rngs, Silent(), Threads())
+    found = train(*args)
+    assert sum(found.seconds.values()) <= time.perf_counter() - start
 
 
 def test_a_stage_within_a_stage_counts_once():

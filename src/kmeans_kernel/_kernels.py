@@ -9,7 +9,12 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from kmeans_kernel._blocks import Array, column_blocks
+from kmeans_kernel._blocks import COLUMNS, Array, column_blocks
+from kmeans_kernel._triangles import TwoTriangles
+from kmeans_kernel._workers import ALONE, Workers
+
+# Rows of a tile; its columns are a column block.
+_TILE_HEIGHT = 512
 
 
 class Kernel(Protocol):
@@ -62,36 +67,59 @@ class Gaussian:
         return 2.0 * self.gamma
 
 
-def gram_matrix(directions: Array, kernel: Kernel, dtype: npt.DTypeLike) -> Array:
+def gram_matrix(
+    directions: Array, kernel: Kernel, dtype: npt.DTypeLike, workers: Workers = ALONE
+) -> TwoTriangles:
     """Return the symmetric (m, m) kernel matrix of unit rows, in a fresh buffer of `dtype`.
 
     Products and kernel are computed in float64 and rounded once, when stored. Float32 products of
     many terms are off by far more than that rounding, and the solve, however exact, would then
     solve another system.
     """
-    out = np.empty((len(directions), len(directions)), dtype=dtype)
-    for rows, columns, tile in _lower_tiles(directions, kernel):
-        out[rows, columns] = tile
-        out[columns, rows] = tile.T
+    out = TwoTriangles.empty(len(directions), dtype)
+
+    def fill(rows: slice) -> None:
+        for columns, tile in _tiles_beside(directions, kernel, rows):
+            out.store(rows, columns, tile)
+
+    workers.map(fill, _rows_of_tiles(len(directions)))
     return out
 
 
-def gram_product(directions: Array, kernel: Kernel, V: Array) -> Array:
+def gram_product(directions: Array, kernel: Kernel, V: Array, workers: Workers = ALONE) -> Array:
     """Return the kernel matrix of unit rows times V (m, K), in float64, without storing it."""
-    out = np.zeros_like(V)
-    for rows, columns, tile in _lower_tiles(directions, kernel):
-        out[rows] += tile @ V[columns]
-        if rows != columns:
-            out[columns] += tile.T @ V[rows]
-    return out
+
+    def part(share: list[slice]) -> Array:
+        out = np.zeros_like(V)
+        for rows in share:
+            for columns, tile in _tiles_beside(directions, kernel, rows):
+                out[rows] += tile @ V[columns]
+                if rows != columns:
+                    out[columns] += tile.T @ V[rows]
+        return out
+
+    rows_of_tiles = _rows_of_tiles(len(directions))
+    shares = [rows_of_tiles[k :: workers.count] for k in range(workers.count)]
+    return np.asarray(sum(workers.map(part, shares)))
 
 
-def _lower_tiles(directions: Array, kernel: Kernel) -> Iterator[tuple[slice, slice, Array]]:
-    """Compute the kernel matrix in float64, tile by tile, diagonal and below."""
-    blocks = list(column_blocks(len(directions)))
-    for i, rows in enumerate(blocks):
-        left = directions[rows].astype(np.float64)
-        for columns in blocks[: i + 1]:
-            tile = left @ directions[columns].astype(np.float64).T
-            kernel.apply(tile)
-            yield rows, columns, tile
+def _rows_of_tiles(m: int) -> list[slice]:
+    """Cut m rows into the heights of tiles; the longest rows of tiles, the last, come first."""
+    return [slice(top, min(top + _TILE_HEIGHT, m)) for top in range(0, m, _TILE_HEIGHT)][::-1]
+
+
+def _tiles_beside(directions: Array, kernel: Kernel, rows: slice) -> Iterator[tuple[slice, Array]]:
+    """Compute these rows of the kernel matrix in float64, tile by tile, up to the diagonal.
+
+    Each tile is in the same buffer: it is the caller's until the next.
+    """
+    left = directions[rows].astype(np.float64)
+    widest = min(rows.stop, COLUMNS)
+    right = np.empty((widest, directions.shape[1]))
+    buffer = np.empty((len(left), widest))
+    for columns in [*column_blocks(rows.start), rows]:
+        width = columns.stop - columns.start
+        right[:width] = directions[columns]
+        tile = np.matmul(left, right[:width].T, out=buffer[:, :width])
+        kernel.apply(tile)
+        yield columns, tile

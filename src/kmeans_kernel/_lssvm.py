@@ -11,9 +11,7 @@ itself holds. Nothing here knows what a kernel is.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -21,9 +19,11 @@ import numpy as np
 
 from kmeans_kernel._blocks import Array
 from kmeans_kernel._cholesky import factor_in_place, solve_in_place
+from kmeans_kernel._triangles import TwoTriangles
+from kmeans_kernel._workers import ALONE, Workers
 
 Multiply: TypeAlias = Callable[[Array], Array]
-Gram: TypeAlias = Callable[[type[np.floating[Any]]], Array]
+Gram: TypeAlias = Callable[[type[np.floating[Any]]], TwoTriangles]
 
 # Up to this many representatives everything after K-means is float64: it costs milliseconds, and
 # small tables are where kernel matrices are badly conditioned.
@@ -34,11 +34,6 @@ RESIDUAL_TOLERANCE = 1e-6
 
 _MOST_CORRECTIONS = 20
 _MOST_EXACT_RESIDUALS = 3
-
-# A float64 tile of the stored matrix: it stays in the cache of a core while it is used twice.
-_TILE_HEIGHT, _TILE_WIDTH = 128, 512
-
-_SAMPLED_ROWS = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +84,7 @@ def solve_on_representatives(
     regularization: float,
     *,
     double_up_to: int = DOUBLE_UP_TO,
+    workers: Workers = ALONE,
 ) -> DualSolution:
     """Solve the bordered system; arguments are trusted.
 
@@ -102,6 +98,7 @@ def solve_on_representatives(
     regularization : ε, at least 0
     double_up_to : the largest m that is factored in float64 at once; above it float32 is tried
         first, at half the memory and twice the speed
+    workers : who multiplies by Ω
 
     Raises
     ------
@@ -114,7 +111,7 @@ def solve_on_representatives(
     right_side = BorderedVector(targets, np.zeros(targets.shape[1]))
     reached = np.inf
     for precision in precisions:
-        factored = FactoredSystem.of(gram(precision), regularization)
+        factored = FactoredSystem.of(gram(precision), regularization, workers)
         if factored is None:
             continue
         solution, reached = _solve_exactly(factored, multiply, regularization, right_side)
@@ -134,41 +131,42 @@ class FactoredSystem:
 
     Attributes
     ----------
-    buffer : (m, m) Ω strictly below the diagonal, the factor on and above it
-    diagonal : (m,) of H, in float64
-    rounding : (m,) the norm of the error that storing Ω in the buffer's type made in each column
+    matrix : Ω below the diagonal, the factor on and above it
+    regularization : ε
+    workers : who multiplies
     """
 
-    buffer: Array
-    diagonal: Array
-    rounding: Array
+    matrix: TwoTriangles
+    regularization: float
+    workers: Workers
 
     @classmethod
-    def of(cls, buffer: Array, regularization: float) -> FactoredSystem | None:
-        """Factor the kernel matrix in `buffer`, in place; None if it is not positive definite."""
-        rounding = _storage_rounding(buffer)
-        diagonal = buffer.diagonal().astype(np.float64) + regularization
-        np.fill_diagonal(buffer, diagonal)  # a float32 buffer rounds ε; `diagonal` does not
+    def of(
+        cls, matrix: TwoTriangles, regularization: float, workers: Workers = ALONE
+    ) -> FactoredSystem | None:
+        """Factor Ω + εI in place of Ω; None if it is not positive definite."""
+        np.fill_diagonal(matrix.buffer, matrix.diagonal + regularization)
         # The transpose is the same memory in Fortran's order: its lower triangle, where the factor
         # goes, is the upper triangle of the buffer; the kernel stays in the lower one.
-        positive = factor_in_place(buffer.T)
-        return cls(buffer, diagonal, rounding) if positive else None
+        positive = factor_in_place(matrix.buffer.T)
+        return cls(matrix, regularization, workers) if positive else None
 
     def multiply(self, V: Array) -> Array:
         """Return H V, in float64, from the triangle that holds Ω."""
-        return multiply_by_lower(self.buffer, self.diagonal, V)
+        return self.matrix.multiply(V, self.workers) + self.regularization * V
 
     def divide(self, V: Array) -> Array:
         """Return H⁻¹ V to the accuracy of the factor."""
         sizes = np.linalg.norm(V, axis=0)
         sizes[sizes == 0] = 1.0
-        solved = np.asfortranarray(V / sizes, dtype=self.buffer.dtype)
-        solve_in_place(self.buffer.T, solved)
+        solved = np.asfortranarray(V / sizes, dtype=self.matrix.buffer.dtype)
+        solve_in_place(self.matrix.buffer.T, solved)
         return np.asarray(solved.astype(np.float64) * sizes)
 
     def hidden_residual(self, body: Array) -> Array:
         """Estimate the (K,) residual norms of a solution that rounding the stored Ω hides."""
-        return np.asarray(np.sqrt(self.rounding**2 @ body**2))
+        lengths = np.linalg.norm(body, axis=0)
+        return np.asarray(self.matrix.rounding * np.sqrt(len(body)) * lengths)
 
 
 def refine(
@@ -200,37 +198,6 @@ def refine(
     return best, reached
 
 
-def multiply_by_lower(buffer: Array, diagonal: Array, V: Array) -> Array:
-    """Multiply V (m, K) by the symmetric matrix with this diagonal and strict lower triangle.
-
-    The upper triangle of `buffer` is not read. Products in float64.
-    """
-    V = np.ascontiguousarray(V)
-    n_workers = min(os.cpu_count() or 1, 8)
-    tops = range(0, len(buffer), _TILE_HEIGHT)
-    # The tiles are too small for BLAS to share out among cores, so the rows of tiles are.
-    with ThreadPoolExecutor(n_workers) as pool:
-        parts = pool.map(lambda k: _part_product(buffer, V, tops[k::n_workers]), range(n_workers))
-        return np.asarray(sum(parts, start=diagonal[:, np.newaxis] * V))
-
-
-def _part_product(buffer: Array, V: Array, tops: range) -> Array:
-    """Multiply by the rows of tiles that begin at `tops`, and by their mirror images."""
-    out = np.zeros_like(V)
-    scratch = np.empty((_TILE_HEIGHT, _TILE_WIDTH))
-    for top in tops:
-        rows = slice(top, min(top + _TILE_HEIGHT, len(buffer)))
-        for left in range(0, top, _TILE_WIDTH):
-            columns = slice(left, min(left + _TILE_WIDTH, top))
-            tile = scratch[: rows.stop - top, : columns.stop - left]
-            tile[...] = buffer[rows, columns]
-            out[rows] += tile @ V[columns]
-            out[columns] += tile.T @ V[rows]
-        corner = np.tril(buffer[rows, rows], -1).astype(np.float64)
-        out[rows] += corner @ V[rows] + corner.T @ V[rows]
-    return out
-
-
 def _solve_exactly(
     factored: FactoredSystem,
     multiply: Multiply,
@@ -242,7 +209,7 @@ def _solve_exactly(
     Returns the solution and its relative residual, the largest over the columns.
     """
     scale = right_side.norms()
-    goal = 0.1 * float(np.finfo(factored.buffer.dtype).eps)
+    goal = 0.1 * float(np.finfo(factored.matrix.buffer.dtype).eps)
 
     def multiply_exactly(V: Array) -> Array:
         return multiply(V) + regularization * V
@@ -264,18 +231,3 @@ def _solve_exactly(
 def _multiply_bordered(multiply: Multiply, w: BorderedVector) -> BorderedVector:
     """Return Φ w: the body H a + 1 b, the border 1ᵀ a."""
     return BorderedVector(multiply(w.body) + w.border, w.body.sum(axis=0))
-
-
-def _storage_rounding(buffer: Array) -> Array:
-    """Estimate for each column the norm of the error that rounding to the buffer's type made.
-
-    Rounding is off by at most half a unit in the last place, and by less than half of that in
-    the root mean square, which is what adds up over many entries. A sample of the rows tells the
-    size of the columns well enough.
-    """
-    m = len(buffer)
-    sample = np.unique(np.linspace(0, m - 1, min(m, _SAMPLED_ROWS)).astype(np.intp))
-    rows = buffer[sample].astype(np.float64)
-    squares = np.einsum("ij,ij->j", rows, rows) * (m / len(sample))
-    squares += buffer.diagonal().astype(np.float64) ** 2
-    return np.asarray(np.sqrt(squares) * float(np.finfo(buffer.dtype).eps) / 4)

@@ -12,6 +12,10 @@ from scipy.special import softmax
 from kmeans_kernel._blocks import COLUMNS, Array, IntArray, column_blocks, row_blocks
 from kmeans_kernel._kernels import Kernel
 from kmeans_kernel._sphere import unit_rows, unlift
+from kmeans_kernel._workers import ALONE, Workers
+
+# A block of rows is this many times smaller than other row blocks: several workers share them out.
+_BLOCKS_SMALLER = 2
 
 # Products of some hundred float32 terms of one sign are off by about this much.
 _FLOAT32_COSINE_ERROR = 1e-6
@@ -70,7 +74,7 @@ class FittedModel:
         loudest = float(np.linalg.norm(self.dual_coef, axis=0).max())
         return _FLOAT32_COSINE_ERROR * self.kernel.steepness * loudest
 
-    def scores(self, X: Array) -> Array:
+    def scores(self, X: Array, workers: Workers = ALONE) -> Array:
         """Return the (n, K) scores Σ_q Ω(x, ξ_q) a_q + b of finite rows with the right width.
 
         In float64 when both the rows and the representatives are, or when float32 would show;
@@ -82,10 +86,9 @@ class FittedModel:
         directions = self.directions.astype(dtype, copy=False)
         dual_coef = self.dual_coef.astype(dtype, copy=False)
         scores = np.tile(self.intercept.astype(dtype), (len(X), 1))
-        # Blocks of many rows and a thousand representatives: tall enough for the products to run
-        # at full speed, small enough for the kernel and the second product to find them in cache.
         columns = list(column_blocks(len(directions)))
-        for rows in row_blocks(len(X), COLUMNS):
+
+        def add_scores(rows: slice) -> None:
             block = unit_rows(X[rows], self.lift, dtype)
             buffer = np.empty((len(block), min(COLUMNS, len(directions))), dtype=dtype)
             for some in columns:
@@ -93,6 +96,10 @@ class FittedModel:
                 np.matmul(block, directions[some].T, out=values)
                 self.kernel.apply(values)
                 scores[rows] += values @ dual_coef[some]
+
+        # Blocks of rows and a thousand representatives: large enough for the products to run at
+        # full speed, small enough for the kernel and the second product to find them in cache.
+        workers.map(add_scores, row_blocks(len(X), _BLOCKS_SMALLER * COLUMNS))
         return scores
 
     def probabilities(self, scores: Array) -> Array:

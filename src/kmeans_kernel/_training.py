@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
@@ -17,6 +17,12 @@ from kmeans_kernel._lssvm import DOUBLE_UP_TO, solve_on_representatives
 from kmeans_kernel._model import FittedModel
 from kmeans_kernel._sphere import unit_rows
 from kmeans_kernel._spherical_kmeans import Clustering, Init, cluster
+from kmeans_kernel._triangles import TwoTriangles
+from kmeans_kernel._workers import ALONE, Workers
+
+# Classes are clustered side by side when that keeps the workers busy for this share of the time,
+# and one after another with threaded products otherwise.
+_BUSY_ENOUGH = 0.85
 
 
 class Watcher(Protocol):
@@ -66,38 +72,62 @@ class Training:
 
 
 def train(
-    class_rows: Iterable[Array],
+    rows_of: Callable[[int], Array],
+    class_sizes: Sequence[int],
     classes: npt.NDArray[Any],
     settings: Settings,
-    rngs: Iterable[np.random.Generator],
+    rngs: Sequence[np.random.Generator],
     watcher: Watcher,
+    workers: Workers = ALONE,
 ) -> Training:
-    """Train on the rows of each class in turn; arguments are trusted.
+    """Train on the rows of each class; arguments are trusted.
 
-    `class_rows` gives one (n_k, d) array for each of the `classes`, in their order, and may make
-    them as it goes: only one is held at a time.
+    Parameters
+    ----------
+    rows_of : makes the (n_k, d) rows of the k-th class. It is called once for each class, perhaps
+        from another thread, and no more classes are held at a time than there are workers
+    class_sizes : n_k for each class
+    classes : (K,) the labels
+    rngs : one for each class
     """
     clock = _Clock()
-    found = [
-        _cluster_class(rows, label, settings, rng, watcher, clock)
-        for rows, label, rng in zip(class_rows, classes, rngs, strict=True)
-    ]
+
+    def cluster_class(k: int) -> _ClusteredClass:
+        return _cluster_class(rows_of(k), classes[k], settings, rngs[k], watcher, workers)
+
+    with clock.stage("clustering"):
+        largest_first = np.argsort(class_sizes)[::-1].tolist()
+        hands = workers if busy_share(class_sizes, workers.count) >= _BUSY_ENOUGH else ALONE
+        done = dict(zip(largest_first, hands.map(cluster_class, largest_first), strict=True))
+    clustered = [done[k] for k in range(len(classes))]
+    clock.split("clustering", {
+        "sphere": sum(c.sphere_seconds for c in clustered),
+        "kmeans": sum(c.kmeans_seconds for c in clustered),
+    })  # fmt: skip
+    found = [c.found for c in clustered]
     sizes = [len(c.centroids) for c in found]
     watcher.solving(sum(sizes))
-    precision = np.float64 if sum(sizes) <= DOUBLE_UP_TO else np.float32
-    directions = unit_rows(np.concatenate([c.centroids for c in found]), dtype=precision)
+    directions = np.concatenate([c.centroids for c in found])
+    if len(directions) <= DOUBLE_UP_TO:
+        directions = unit_rows(directions, dtype=np.float64)
+    else:
+        directions = directions.astype(np.float32, copy=False)
     owners = np.repeat(np.arange(len(classes)), sizes)
 
-    def gram(dtype: npt.DTypeLike) -> Array:
+    def gram(dtype: npt.DTypeLike) -> TwoTriangles:
         with clock.stage("kernel"):
-            return gram_matrix(directions, settings.kernel, dtype)
+            return gram_matrix(directions, settings.kernel, dtype, workers)
 
     def multiply(V: Array) -> Array:
-        return gram_product(directions, settings.kernel, V)
+        return gram_product(directions, settings.kernel, V, workers)
 
     with clock.stage("solve"):
         solution = solve_on_representatives(
-            gram, multiply, np.eye(len(classes))[owners], settings.regularization
+            gram,
+            multiply,
+            np.eye(len(classes))[owners],
+            settings.regularization,
+            workers=workers,
         )
     model = FittedModel(
         directions=directions,
@@ -118,30 +148,51 @@ def train(
     )
 
 
+def busy_share(sizes: Sequence[int], n_workers: int) -> float:
+    """Return the share of their time that workers are busy who each take the next largest piece."""
+    loads = [0] * n_workers
+    for size in sorted(sizes, reverse=True):
+        loads[loads.index(min(loads))] += size
+    return sum(loads) / (n_workers * max(loads))
+
+
+@dataclass(frozen=True, eq=False)
+class _ClusteredClass:
+    """A class after K-means, and the seconds it took."""
+
+    found: Clustering
+    sphere_seconds: float
+    kmeans_seconds: float
+
+
 def _cluster_class(
     rows: Array,
     label: object,
     settings: Settings,
     rng: np.random.Generator,
     watcher: Watcher,
-    clock: _Clock,
-) -> Clustering:
+    workers: Workers,
+) -> _ClusteredClass:
+    def on_iteration(n_iter: int, deviation: float) -> None:
+        workers.checkpoint()
+        watcher.iteration(label, n_iter, deviation)
+
     # Rows that will stand for themselves are kept as exactly as they came.
     few = len(rows) <= settings.n_representatives
-    with clock.stage("sphere"):
-        directions = unit_rows(rows, settings.lift, np.float64 if few else np.float32)
-    with clock.stage("kmeans"):
-        found = cluster(
-            directions,
-            settings.n_representatives,
-            init=settings.init,
-            tol=settings.tol,
-            max_iter=settings.max_iter,
-            rng=rng,
-            on_iteration=lambda n_iter, deviation: watcher.iteration(label, n_iter, deviation),
-        )
+    start = perf_counter()
+    directions = unit_rows(rows, settings.lift, np.float64 if few else np.float32)
+    on_sphere = perf_counter()
+    found = cluster(
+        directions,
+        settings.n_representatives,
+        init=settings.init,
+        tol=settings.tol,
+        max_iter=settings.max_iter,
+        rng=rng,
+        on_iteration=on_iteration,
+    )
     watcher.class_done(label, len(rows), found)
-    return found
+    return _ClusteredClass(found, on_sphere - start, perf_counter() - on_sphere)
 
 
 def _counts(found: Clustering) -> npt.NDArray[np.intp]:
@@ -165,3 +216,9 @@ class _Clock:
             elapsed = perf_counter() - start
             self.seconds[name] = self.seconds.get(name, 0.0) + elapsed - self._inner
             self._inner = outer_inner + elapsed
+
+    def split(self, name: str, parts: dict[str, float]) -> None:
+        """Replace a stage by parts of it, in proportion."""
+        whole = self.seconds.pop(name)
+        total = sum(parts.values())
+        self.seconds.update({part: whole * value / total for part, value in parts.items()})

@@ -18,6 +18,7 @@ from kmeans_kernel._kernels import Gaussian, Kernel, Polynomial
 from kmeans_kernel._model import FittedModel
 from kmeans_kernel._progress import Printed, Silent
 from kmeans_kernel._spherical_kmeans import Init
+from kmeans_kernel._threads import Threads
 from kmeans_kernel._training import Settings, train
 from kmeans_kernel._validation import (
     check_count,
@@ -158,10 +159,17 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
                 f"{classes.tolist()[0]!r}. Check that the labels were read as intended."
             )
         random = check_random_state(self.random_state)
-        rngs = map(np.random.default_rng, random.randint(np.iinfo(np.int32).max, size=len(classes)))
-        watcher = Printed(np.bincount(codes).tolist()) if self.verbose else Silent()
-        class_rows = (X[codes == k] for k in range(len(classes)))
-        training = train(class_rows, classes, settings, rngs, watcher)
+        seeds = random.randint(np.iinfo(np.int32).max, size=len(classes))
+        sizes = np.bincount(codes).tolist()
+        training = train(
+            lambda k: X[codes == k],
+            sizes,
+            classes,
+            settings,
+            [np.random.default_rng(seed) for seed in seeds],
+            Printed(sizes) if self.verbose else Silent(),
+            Threads(),
+        )
         if not training.converged.all():
             self._warn_not_converged(classes[~training.converged])
         self.model_ = training.model
@@ -267,7 +275,7 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
 
     def _scores(self, X: Any) -> Array:
         check_is_fitted(self)
-        return self.model_.scores(check_rows(self, X, reset=False))
+        return self.model_.scores(check_rows(self, X, reset=False), Threads())
 
     def _settings(self) -> Settings:
         kernels: dict[str, Kernel] = {

@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kmeans_kernel._blocks import Array, cached_row_blocks
 from kmeans_kernel._sphere import unit_rows
+from kmeans_kernel._threads import Threads
 from kmeans_kernel._validation import check_pixels
 
 _LARGEST_PIXEL = 1e150
@@ -61,8 +62,11 @@ class _PixelTransformer(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
         X = check_pixels(self, X, reset=False)
         dtype = np.float64 if X.dtype == np.float64 else np.float32
         out = np.empty((len(X), self._n_features_out), dtype=dtype)
-        for rows in cached_row_blocks(*X.shape):
+
+        def write(rows: slice) -> None:
             self._write_features(X[rows].astype(np.float64), out[rows])
+
+        Threads().map(write, cached_row_blocks(*X.shape))
         return out
 
     @property

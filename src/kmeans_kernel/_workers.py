@@ -1,0 +1,50 @@
+"""Who does the work: pieces that may be done side by side, and how many at a time.
+
+The core cuts its work into pieces that do not depend on each other and hands them to `Workers`.
+What these are, the caller decides: one thread, several, or later several machines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Workers(Protocol):
+    """Someone who does pieces of work."""
+
+    @property
+    def count(self) -> int:
+        """How many pieces are done at a time."""
+
+    def map(self, function: Callable[[T], R], items: Iterable[T]) -> list[R]:
+        """Return the function's results for the items, in their order.
+
+        While several pieces are done at a time, each has one core, and products of matrices
+        inside it use no more.
+        """
+
+    def checkpoint(self) -> None:
+        """Raise if the work was called off; a piece that takes long asks now and then."""
+
+
+class Alone:
+    """One piece after another, in the calling thread."""
+
+    @property
+    def count(self) -> int:
+        """One."""
+        return 1
+
+    def map(self, function: Callable[[T], R], items: Iterable[T]) -> list[R]:
+        """Return the function's results for the items."""
+        return [function(item) for item in items]
+
+    def checkpoint(self) -> None:
+        """Go on: an interrupt reaches the calling thread by itself."""
+
+
+ALONE = Alone()
