@@ -21,8 +21,8 @@ FLOORS = {
         "_kernels", "_blas", "_cholesky", "_lssvm", "_model", "_training",
     ],
     "shell": [
-        "_progress", "_threads", "_validation", "classifier", "cluster", "images", "patches",
-        "paper",
+        "_progress", "_threads", "_lazy", "_validation", "classifier", "cluster", "images",
+        "patches", "paper",
     ],
     "edges": [
         "datasets._idx", "datasets._progress", "datasets._sources", "datasets._loaders", "datasets",

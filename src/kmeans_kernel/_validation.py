@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 from kmeans_kernel._blocks import row_blocks
+from kmeans_kernel._lazy import LazyRows
 
 
 def check_count(owner: object, name: str, maximum: int | None = None) -> int:
@@ -76,8 +77,19 @@ def check_pixels(estimator: Any, X: Any, *, reset: bool) -> npt.NDArray[Any]:
     return rows
 
 
-def check_rows_and_labels(estimator: Any, X: Any, y: Any) -> tuple[npt.NDArray[Any], Any]:
+def check_lazy_rows(estimator: Any, X: LazyRows, *, reset: bool) -> None:
+    """Count the features of rows that are made when they are asked for, or compare the count."""
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+
+
+def check_rows_and_labels(
+    estimator: Any, X: Any, y: Any
+) -> tuple[npt.NDArray[Any] | LazyRows, Any]:
     """Return X as `check_rows` does and y as a one-dimensional array of labels."""
+    if isinstance(X, LazyRows):
+        check_lazy_rows(estimator, X, reset=True)
+        check_consistent_length(X, y)
+        return X, column_or_1d(y)
     rows, labels = _check(estimator, X, y=y, reset=True)
     return as_floats(rows), labels
 

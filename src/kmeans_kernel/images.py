@@ -22,9 +22,10 @@ from sklearn.base import (
 from sklearn.utils.validation import check_is_fitted
 
 from kmeans_kernel._blocks import Array, cached_row_blocks
+from kmeans_kernel._lazy import LazyRows
 from kmeans_kernel._sphere import unit_rows
 from kmeans_kernel._threads import Threads
-from kmeans_kernel._validation import check_pixels
+from kmeans_kernel._validation import check_lazy_rows, check_pixels
 
 _LARGEST_PIXEL = 1e150
 
@@ -44,10 +45,13 @@ class _PixelTransformer(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
         -------
         self
         """
-        check_pixels(self, X, reset=True)
+        if isinstance(X, LazyRows):
+            check_lazy_rows(self, X, reset=True)
+        else:
+            check_pixels(self, X, reset=True)
         return self
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Any) -> Any:
         """Return the features of each image as a row.
 
         Parameters
@@ -59,9 +63,13 @@ class _PixelTransformer(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
         ndarray of shape (n_samples, n_features_out)
         """
         check_is_fitted(self)
-        X = check_pixels(self, X, reset=False)
-        dtype = np.float64 if X.dtype == np.float64 else np.float32
-        out = np.empty((len(X), self._n_features_out), dtype=dtype)
+        if isinstance(X, LazyRows):
+            check_lazy_rows(self, X, reset=False)
+            return X.map(self._features, self._n_features_out, _dtype_for(X))
+        return self._features(check_pixels(self, X, reset=False))
+
+    def _features(self, X: npt.NDArray[Any]) -> Array:
+        out = np.empty((len(X), self._n_features_out), dtype=_dtype_for(X))
 
         def write(rows: slice) -> None:
             self._write_features(X[rows].astype(np.float64), out[rows])
@@ -214,6 +222,10 @@ def _centered(X: Array) -> Array:
     centered: Array = X - X.mean(axis=1, keepdims=True)
     centered[(highest == lowest)[:, 0]] = 0.0
     return centered
+
+
+def _dtype_for(X: npt.NDArray[Any] | LazyRows) -> npt.DTypeLike:
+    return np.float64 if X.dtype == np.float64 else np.float32
 
 
 def _half(n_features: int) -> int:

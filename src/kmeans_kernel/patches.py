@@ -18,7 +18,8 @@ from sklearn.base import (
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
-from kmeans_kernel._blocks import Array, row_blocks
+from kmeans_kernel._blocks import Array, IntArray, row_blocks
+from kmeans_kernel._lazy import LazyRows
 from kmeans_kernel._validation import check_option, check_pixels, check_shape, codes_of
 from kmeans_kernel.images import as_images
 
@@ -104,7 +105,7 @@ class PatchVotingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 f"The 'classifier' parameter of {type(self).__name__} must be a scikit-learn "
                 f"classifier, got {self.classifier!r}."
             )
-        patches = extract_patches(images, patch_shape)
+        patches = lazy_patches(images, patch_shape)
         self.classifier_ = clone(self.classifier)
         self.classifier_.fit(patches, np.repeat(y, len(patches) // len(images)))
         self.classes_ = self.classifier_.classes_
@@ -217,3 +218,18 @@ def extract_patches(images: npt.NDArray[Any], shape: tuple[int, int]) -> npt.NDA
     """Return all overlapping patches, image by image and row by row, as rows of pixels."""
     windows = np.lib.stride_tricks.sliding_window_view(images, shape, axis=(1, 2))
     return windows.reshape(-1, shape[0] * shape[1])
+
+
+def lazy_patches(images: npt.NDArray[Any], shape: tuple[int, int]) -> LazyRows:
+    """Return the rows of `extract_patches`, each made when it is asked for.
+
+    All patches of an image are many times as large as the image.
+    """
+    windows = np.lib.stride_tricks.sliding_window_view(images, shape, axis=(1, 2))
+    grid = windows.shape[:3]
+    n_pixels = shape[0] * shape[1]
+
+    def make(rows: IntArray) -> npt.NDArray[Any]:
+        return windows[np.unravel_index(rows, grid)].reshape(len(rows), n_pixels)
+
+    return LazyRows(make, (int(np.prod(grid)), n_pixels), images.dtype)

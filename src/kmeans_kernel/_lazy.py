@@ -1,0 +1,50 @@
+"""Rows that are made when they are asked for, for what is too large to hold whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kmeans_kernel._blocks import Array, IntArray
+
+
+class LazyRows:
+    """A matrix whose rows are made from their indices.
+
+    Our own transformers pass it on and our classifier asks for one class at a time; to anything
+    else it is an array-like, made whole by `np.asarray`. Its numbers are trusted to be finite.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[IntArray], npt.NDArray[Any]],
+        shape: tuple[int, int],
+        dtype: npt.DTypeLike,
+    ) -> None:
+        self._make = make
+        self.shape = shape
+        self.dtype = np.dtype(dtype)
+        self.ndim = 2
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice | npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Make the rows that a slice, a mask or an array of indices selects."""
+        return self._make(np.arange(len(self))[rows])
+
+    def __array__(
+        self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
+    ) -> npt.NDArray[Any]:
+        if copy is False:
+            raise ValueError("these rows are made when they are asked for; a copy is needed")
+        return np.asarray(self[:], dtype=dtype)
+
+    def map(
+        self, function: Callable[[npt.NDArray[Any]], Array], n_features: int, dtype: npt.DTypeLike
+    ) -> LazyRows:
+        """Return the rows as a function of rows, made when they are asked for."""
+        return LazyRows(lambda rows: function(self._make(rows)), (len(self), n_features), dtype)

@@ -1,0 +1,70 @@
+import numpy as np
+import pytest
+from sklearn.linear_model import RidgeClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from kmeans_kernel import KMeansKernelClassifier, PatchVotingClassifier, PixelNormalizer
+from kmeans_kernel._lazy import LazyRows
+from kmeans_kernel.patches import extract_patches, lazy_patches
+
+
+@pytest.fixture
+def images(rng):
+    return rng.integers(256, size=(9, 6, 7)).astype(np.uint8)
+
+
+def test_lazy_patches_are_the_patches(images):
+    whole, lazy = extract_patches(images, (4, 3)), lazy_patches(images, (4, 3))
+    assert (lazy.shape, len(lazy), lazy.ndim, lazy.dtype) == (whole.shape, len(whole), 2, np.uint8)
+    np.testing.assert_array_equal(np.asarray(lazy), whole)
+    some = np.array([3, 100, 7, 7])
+    for rows in (slice(5, 20), some, np.arange(len(whole)) % 3 == 0, slice(0, 0)):
+        np.testing.assert_array_equal(lazy[rows], whole[rows])
+    assert np.asarray(lazy, dtype=np.float32).dtype == np.float32
+    with pytest.raises(ValueError, match="a copy is needed"):
+        lazy.__array__(copy=False)
+
+
+def test_our_transformers_pass_lazy_rows_on(images):
+    whole, lazy = extract_patches(images, (4, 4)), lazy_patches(images, (4, 4))
+    normalizer = PixelNormalizer().fit(lazy)
+    assert normalizer.n_features_in_ == 16
+    passed_on = normalizer.transform(lazy)
+    assert isinstance(passed_on, LazyRows)
+    np.testing.assert_array_equal(np.asarray(passed_on), normalizer.transform(whole))
+    assert passed_on.dtype == np.float32
+    with pytest.raises(ValueError, match="16 features"):
+        normalizer.transform(lazy_patches(images, (3, 3)))
+
+
+def test_the_classifier_makes_one_class_at_a_time(images):
+    whole, made = extract_patches(images, (4, 4)), []
+    labels = np.repeat([0, 1, 2], len(whole) // 3)
+
+    def make(rows):
+        made.append(labels[rows])
+        return whole[rows]
+
+    def fit(X):
+        classifier = KMeansKernelClassifier(5, random_state=0)
+        return classifier.fit(X, labels)
+
+    lazily = fit(LazyRows(make, whole.shape, whole.dtype))
+    assert sorted(rows.tolist() for rows in made) == [[k] * (len(whole) // 3) for k in range(3)]
+    np.testing.assert_array_equal(lazily.dual_coef_, fit(whole).dual_coef_)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        KMeansKernelClassifier().fit(LazyRows(make, whole.shape, whole.dtype), labels[:-1])
+
+
+@pytest.mark.parametrize(
+    "classifier", [RidgeClassifier(), make_pipeline(StandardScaler(), RidgeClassifier())]
+)
+def test_other_classifiers_see_an_array(classifier, images):
+    y = np.arange(9) % 2
+    voting = PatchVotingClassifier(classifier, patch_shape=(4, 4)).fit(images, y)
+    alone = classifier.fit(extract_patches(images, (4, 4)), np.repeat(y, 12))
+    np.testing.assert_array_equal(
+        voting.classifier_.decision_function(extract_patches(images, (4, 4))),
+        alone.decision_function(extract_patches(images, (4, 4))),
+    )
