@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from kmeans_kernel._threads import Threads
+from kmeans_kernel._threads import Threads, threads_for
 from kmeans_kernel._workers import ALONE
 
 
@@ -95,3 +95,13 @@ def test_threads_and_one_thread_compute_the_same(rng):
         strict=True,
     ):
         np.testing.assert_allclose(alone, threaded, atol=1e-12)
+
+
+def test_little_work_gets_one_thread():
+    with threadpool_limits(2):
+        with threads_for(1e3) as workers:
+            assert workers.count == 1
+            assert set(blas_threads()) == {1}
+        with threads_for(1e12) as workers:
+            assert workers.count == 2
+        assert set(blas_threads()) == {2}

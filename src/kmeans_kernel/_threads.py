@@ -64,6 +64,24 @@ _lock = Lock()
 _limits: list[Any] = []  # one for each that wants BLAS single-threaded; the first did the limiting
 
 
+# Fewer operations than this are done sooner by one core than it takes to share them out.
+_WORTH_SHARING = 1e9
+
+
+@contextmanager
+def threads_for(operations: float) -> Iterator[Threads]:
+    """Give threads for about so many operations; for few, one, and BLAS is held to one too.
+
+    NumPy and SciPy each bring a BLAS with threads of its own, which go on spinning for a while when
+    their work is done and are in each other's way where work is short.
+    """
+    if operations < _WORTH_SHARING:
+        with _single_threaded_blas():
+            yield Threads()
+    else:
+        yield Threads()
+
+
 @contextmanager
 def _single_threaded_blas() -> Iterator[None]:
     """Hold BLAS to one thread until the last of those who asked for it, in any thread, is done."""

@@ -18,7 +18,7 @@ from kmeans_kernel._kernels import Gaussian, Kernel, Polynomial
 from kmeans_kernel._model import FittedModel
 from kmeans_kernel._progress import Printed, Silent
 from kmeans_kernel._spherical_kmeans import Init
-from kmeans_kernel._threads import Threads
+from kmeans_kernel._threads import threads_for
 from kmeans_kernel._training import Settings, train
 from kmeans_kernel._validation import (
     check_count,
@@ -161,15 +161,16 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         random = check_random_state(self.random_state)
         seeds = random.randint(np.iinfo(np.int32).max, size=len(classes))
         sizes = np.bincount(codes).tolist()
-        training = train(
-            lambda k: X[codes == k],
-            sizes,
-            classes,
-            settings,
-            [np.random.default_rng(seed) for seed in seeds],
-            Printed(sizes) if self.verbose else Silent(),
-            Threads(),
-        )
+        with threads_for(_operations(settings.n_representatives, sizes, X.shape[1])) as workers:
+            training = train(
+                lambda k: X[codes == k],
+                sizes,
+                classes,
+                settings,
+                [np.random.default_rng(seed) for seed in seeds],
+                Printed(sizes) if self.verbose else Silent(),
+                workers,
+            )
         if not training.converged.all():
             self._warn_not_converged(classes[~training.converged])
         self.model_ = training.model
@@ -275,7 +276,9 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
 
     def _scores(self, X: Any) -> Array:
         check_is_fitted(self)
-        return self.model_.scores(check_rows(self, X, reset=False), Threads())
+        X = check_rows(self, X, reset=False)
+        with threads_for(2.0 * len(X) * self.model_.directions.size) as workers:
+            return self.model_.scores(X, workers)
 
     def _settings(self) -> Settings:
         kernels: dict[str, Kernel] = {
@@ -300,3 +303,10 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
             ConvergenceWarning,
             stacklevel=3,
         )
+
+
+def _operations(n_representatives: int, sizes: list[int], n_features: int) -> float:
+    """Return about how many operations a fit takes: some passes of K-means, and the solve."""
+    passes = 5 * sum(2.0 * n * min(n, n_representatives) * n_features for n in sizes)
+    m = float(sum(min(n, n_representatives) for n in sizes))
+    return passes + m**2 * n_features + m**3 / 3

@@ -24,10 +24,13 @@ from sklearn.utils.validation import check_is_fitted
 from kmeans_kernel._blocks import Array, cached_row_blocks
 from kmeans_kernel._lazy import LazyRows
 from kmeans_kernel._sphere import unit_rows
-from kmeans_kernel._threads import Threads
+from kmeans_kernel._threads import threads_for
 from kmeans_kernel._validation import check_lazy_rows, check_pixels
 
 _LARGEST_PIXEL = 1e150
+
+# About what a pixel costs, in operations of a matrix product.
+_OPERATIONS_PER_PIXEL = 200.0
 
 
 class _PixelTransformer(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
@@ -74,7 +77,8 @@ class _PixelTransformer(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
         def write(rows: slice) -> None:
             self._write_features(X[rows].astype(np.float64), out[rows])
 
-        Threads().map(write, cached_row_blocks(*X.shape))
+        with threads_for(_OPERATIONS_PER_PIXEL * X.size) as workers:
+            workers.map(write, cached_row_blocks(*X.shape))
         return out
 
     @property

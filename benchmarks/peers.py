@@ -1,0 +1,135 @@
+"""Ours and the classifiers a user would take instead, on the same rows: error, time, memory.
+
+    python -m benchmarks.peers           MNIST, Fashion-MNIST and digits
+    python -m benchmarks.peers --quick   digits alone
+
+Every job runs in a process of its own, again until it has three runs or a minute is over, and its
+medians are written when it ends; a rerun measures what is missing. All see the same rows: pixels
+centred and of unit length. Settings are the peers' own but for those named here, which are the
+customary ones for such rows; nothing was chosen by the test set.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import warnings
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from experiments.records import in_fresh_process, memory_bytes, run_jobs, version_of
+from kmeans_kernel import KMeansKernelClassifier, PixelNormalizer, datasets
+
+RESULTS = Path(__file__).parent / "results"
+PACKAGES = ("scikit-learn-intelex", "lightgbm")
+
+SIZES = {  # our Q, Nystroem's components
+    "digits": ([5, 10, 20, 50, 100], [100, 300]),
+    "mnist": ([50, 100, 200, 500, 1000, 2000], [500, 1000, 3000]),
+    "fashion_mnist": ([50, 100, 200, 500, 1000, 2000], [500, 1000, 3000]),
+}
+NEEDS = {"intelex SVC": "scikit-learn-intelex", "LightGBM": "lightgbm"}
+
+ENOUGH_RUNS, ENOUGH_SECONDS = 3, 60.0
+
+
+def jobs(names: list[str]) -> list[dict[str, Any]]:
+    """Return what is measured on each data set; a peer that is not installed is left out."""
+    found = []
+    for name in names:
+        ours, nystroem = SIZES[name]
+        found += [{"data": name, "method": "ours", "size": q} for q in ours]
+        found += [{"data": name, "method": "Nystroem + ridge", "size": m} for m in nystroem]
+        for method in ("k nearest neighbours", "LightGBM"):
+            found.append({"data": name, "method": method, "size": None})
+        for library in ("intelex SVC", "SVC"):
+            for kernel in ("RBF", "degree 4"):
+                found.append({"data": name, "method": f"{library}, {kernel}", "size": None})
+    return [job for job in found if installed(job["method"])]
+
+
+def installed(method: str) -> bool:
+    """Say whether the package that a method needs is there."""
+    needed = [package for start, package in NEEDS.items() if method.startswith(start)]
+    return all(map(version_of, needed))
+
+
+def make(method: str, size: int | None) -> Any:
+    """Return the classifier, unfitted; its package is imported here."""
+    if method == "ours":
+        return KMeansKernelClassifier(
+            size, kernel="poly", lift=0.0, regularization=1e-6, random_state=0
+        )
+    if method == "Nystroem + ridge":
+        from sklearn.kernel_approximation import Nystroem
+        from sklearn.linear_model import RidgeClassifier
+        from sklearn.pipeline import make_pipeline
+
+        # On unit rows γ = 1 is what SVC calls "scale".
+        features = Nystroem(gamma=1.0, n_components=size, random_state=0)
+        return make_pipeline(features, RidgeClassifier(alpha=1e-3))
+    if method == "k nearest neighbours":
+        from sklearn.neighbors import KNeighborsClassifier
+
+        return KNeighborsClassifier(3, algorithm="brute")
+    if method == "LightGBM":
+        from lightgbm import LGBMClassifier
+
+        return LGBMClassifier(verbose=-1, random_state=0)
+    if method.startswith("intelex"):
+        from sklearnex.svm import SVC
+    else:
+        from sklearn.svm import SVC
+    if method.endswith("RBF"):
+        return SVC(C=10.0, cache_size=1000)
+    return SVC(kernel="poly", degree=4, gamma=1.0, C=10.0, cache_size=1000)
+
+
+def measure(data: str, method: str, size: int | None) -> dict[str, Any]:
+    """Fit and test in this process, several times over if it is quick."""
+    sets = getattr(datasets, f"load_{data}")()
+    pixels = PixelNormalizer().fit(sets.X_train)
+    X_train, X_test = pixels.transform(sets.X_train), pixels.transform(sets.X_test)
+    fits, predictions = [], []
+    begin = perf_counter()
+    while not fits or (len(fits) < ENOUGH_RUNS and perf_counter() - begin < ENOUGH_SECONDS):
+        classifier = make(method, size)
+        start = perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            classifier.fit(X_train, sets.y_train)
+            fitted = perf_counter()
+            predicted = classifier.predict(X_test)
+        predictions.append(perf_counter() - fitted)
+        fits.append(fitted - start)
+    return {
+        "error_percent": round(100 * float(np.mean(predicted != sets.y_test)), 4),
+        "fit_seconds": round(statistics.median(fits), 4),
+        "predict_seconds": round(statistics.median(predictions), 4),
+        "runs": len(fits),
+        "peak_bytes": memory_bytes(peak=True),
+    }
+
+
+def main() -> None:
+    """Measure what is missing."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="digits alone, measured anew")
+    options = parser.parse_args()
+    path = RESULTS / ("quick_peers.json" if options.quick else "peers.json")
+    if options.quick:
+        path.unlink(missing_ok=True)
+    names = ["digits"] if options.quick else list(SIZES)
+    run_jobs(path, jobs(names), lambda job: in_fresh_process("benchmarks.peers", job), PACKAGES)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 2 and sys.argv[1].startswith("{"):
+        print(json.dumps(measure(**json.loads(sys.argv[1]))))
+    else:
+        main()
