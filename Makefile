@@ -42,16 +42,23 @@ format: $(VENV)/dev.stamp
 	$(BIN)/ruff format $(CODE)
 
 docs: $(VENV)/dev.stamp
-	$(BIN)/python docs/build.py
+	$(BIN)/python -m docs.build
 
 docs-check: $(VENV)/dev.stamp
-	$(BIN)/python docs/build.py --check
+	$(BIN)/python -m docs.build --check
 
-bench: $(VENV)/bench.stamp
-	$(BIN)/python -m benchmarks.run --resume
+# Measures what is missing; remove a file of benchmarks/results to measure it anew.
+bench: $(VENV)/dev.stamp
+	$(BIN)/python -m benchmarks.targets
+	$(BIN)/python -m benchmarks.tried
+	$(BIN)/python -m benchmarks.scaling
+	$(BIN)/python -m benchmarks.peers
+	$(BIN)/python -m docs.build
 
-bench-quick: $(VENV)/bench.stamp
-	$(BIN)/python -m benchmarks.run --quick
+bench-quick: $(VENV)/dev.stamp
+	$(BIN)/python -m benchmarks.targets --quick
+	$(BIN)/python -m benchmarks.scaling --quick
+	$(BIN)/python -m benchmarks.peers --quick
 
 # The measurements behind the table in the README: minutes, not part of CI.
 experiments: $(VENV)/dev.stamp
@@ -67,10 +74,6 @@ $(VENV)/run.stamp: $(VENV)/python.stamp pyproject.toml
 $(VENV)/dev.stamp: $(VENV)/python.stamp pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
 	@touch $@ $(VENV)/run.stamp
-
-$(VENV)/bench.stamp: $(VENV)/dev.stamp
-	$(BIN)/python -m pip install --quiet --editable ".[dev,bench]"
-	@touch $@
 
 $(VENV)/python.stamp:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or later is needed. Install it, or name one: \

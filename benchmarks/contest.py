@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import statistics
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from time import perf_counter
+from typing import Any
 
 Work = Callable[[], object]
 
@@ -23,37 +24,45 @@ def median_seconds(contestants: dict[str, Work], repeats: int) -> dict[str, floa
     return {name: statistics.median(values) for name, values in seconds.items()}
 
 
-def row(
-    title: str,
-    contestants: dict[str, Work],
-    repeats: int,
-    *,
-    target: str,
-    goal: float,
-    against: str,
-) -> dict[str, object]:
-    """Return one row of the table: the medians, and ours against "peers" or "limit".
-
-    Against peers the ratio is the fastest peer's time over ours, which should be at least the
-    goal; against the limit it is ours over the bare work's, which should be at most the goal.
-    """
+def against_rivals(
+    title: str, contestants: dict[str, Work], repeats: int, goal: float, rivals: Iterable[str]
+) -> dict[str, Any]:
+    """Measure how many times faster ours is than the fastest of the rivals that are there."""
     seconds = median_seconds(contestants, repeats)
-    others = {k: v for k, v in seconds.items() if k not in ("ours", "bare")}
-    if against == "peers":
-        ratio = min(others.values()) / seconds["ours"]
-        met = ratio >= goal
-    else:
-        ratio = seconds["ours"] / seconds["bare"]
-        met = ratio <= goal
-    result = {
-        "work": title,
-        "repeats": repeats,
-        "median_seconds": {name: round(value, 4) for name, value in seconds.items()},
-        "against": against,
-        "ratio": round(ratio, 2),
-        "goal": goal,
-        "target": target,
-        "met": met,
+    ratio = min(seconds[name] for name in rivals if name in seconds) / seconds["ours"]
+    target = f"at least {goal} times faster than {' and '.join(rivals)}"
+    return _row(title, target, goal, ratio, ratio >= goal, seconds=seconds, repeats=repeats)
+
+
+def against_limit(
+    title: str, contestants: dict[str, Work], repeats: int, goal: float
+) -> dict[str, Any]:
+    """Measure how many times the time of the bare work ours takes."""
+    seconds = median_seconds(contestants, repeats)
+    ratio = seconds["ours"] / seconds["bare"]
+    target = f"at most {goal} times the bare work"
+    return _row(title, target, goal, ratio, ratio <= goal, seconds=seconds, repeats=repeats)
+
+
+def against_bytes(
+    title: str, used: float, allowed: float, target: str, goal: float
+) -> dict[str, Any]:
+    """Compare memory that was used with what is allowed; the goal is a multiple of that."""
+    ratio = used / allowed
+    gigabytes = {"ours": used / 1e9, "limit": goal * allowed / 1e9}
+    return _row(title, target, goal, ratio, ratio <= goal, gigabytes=gigabytes)
+
+
+def _row(
+    title: str, target: str, goal: float, ratio: float, met: bool, **measured: Any
+) -> dict[str, Any]:
+    rounded = {
+        key: {name: round(x, 4) for name, x in value.items()} if isinstance(value, dict) else value
+        for key, value in measured.items()
     }
-    print(f"{title}: {result['ratio']} ({target}) {result['median_seconds']}", flush=True)
-    return result
+    row = {
+        "work": title, **rounded, "ratio": round(ratio, 3), "goal": goal, "target": target,
+        "met": bool(met),
+    }  # fmt: skip
+    print(f"{title}: {ratio:.2f} ({target}) {rounded}", flush=True)
+    return row

@@ -6,16 +6,27 @@ benchmarks/; docs/api.md is made from the docstrings.
 
 from __future__ import annotations
 
+import hashlib
 import inspect
-import json
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import kmeans_kernel
+from benchmarks import draw
+from experiments.records import read_json, write_json
 from kmeans_kernel import datasets, paper
 
 ROOT = Path(__file__).parent.parent
+BENCHMARKS = ROOT / "benchmarks" / "results"
+IMAGES = ROOT / "docs" / "images"
+MANIFEST = IMAGES / "manifest.json"
+PICTURES: dict[str, tuple[Path, Callable[[Any, Path], None]]] = {
+    "peers.png": (BENCHMARKS / "peers.json", draw.draw_peers),
+    "scaling.png": (BENCHMARKS / "scaling.json", draw.draw_scaling),
+}
 NAMES = {
     "raw": "raw pixels",
     "raw_fft": "pixels and Fourier magnitudes",
@@ -29,25 +40,65 @@ def main(arguments: list[str]) -> int:
     stale = []
     for path, content in generated().items():
         if not path.exists() or path.read_text(encoding="utf-8") != content:
-            stale.append(path.relative_to(ROOT))
+            stale.append(path.name)
             if not check:
                 path.write_text(content, encoding="utf-8")
+    stale += stale_pictures() if check else draw_stale_pictures()
     if check and stale:
-        print(f"Out of date: {', '.join(map(str, stale))}. Run `make docs` and commit the result.")
+        print(f"Out of date: {', '.join(stale)}. Run `make docs` and commit the result.")
         return 1
-    print("Docs are current." if check else f"Written: {', '.join(map(str, stale)) or 'nothing'}")
+    print("Docs are current." if check else f"Written: {', '.join(stale) or 'nothing'}")
     return 0
 
 
 def generated() -> dict[Path, str]:
     """Return the content that each generated file should have."""
-    readme = ROOT / "README.md"
-    performance = ROOT / "docs" / "performance.md"
-    return {
-        readme: fill(readme.read_text(encoding="utf-8"), "paper points", paper_points_table()),
-        performance: fill(performance.read_text(encoding="utf-8"), "benchmark", benchmark_table()),
-        ROOT / "docs" / "api.md": api_page(),
+    parts = {
+        ROOT / "README.md": {"paper points": paper_points_table()},
+        ROOT / "docs" / "performance.md": {
+            "targets": targets_table(),
+            "peers": peers_table(),
+            "exponents": exponents_table(),
+            "tried": tried_table(),
+        },
     }
+    files = {ROOT / "docs" / "api.md": api_page()}
+    for path, contents in parts.items():
+        text = path.read_text(encoding="utf-8")
+        for name, content in contents.items():
+            text = fill(text, name, content)
+        files[path] = text
+    return files
+
+
+def stale_pictures() -> list[str]:
+    """Return the pictures whose source has changed since they were drawn.
+
+    Matplotlib draws a little differently from version to version, so pictures are not compared;
+    what they were drawn from is, by its digest.
+    """
+    drawn = read_json(MANIFEST) if MANIFEST.exists() else {}
+    return [
+        name for name in PICTURES if drawn.get(name) != digest(name) or not (IMAGES / name).exists()
+    ]
+
+
+def draw_stale_pictures() -> list[str]:
+    """Draw what is out of date."""
+    stale = stale_pictures()
+    for name in stale:
+        source, draw = PICTURES[name]
+        draw(read_json(source)["rows"], IMAGES / name)
+    if stale:
+        write_json(MANIFEST, {name: digest(name) for name in PICTURES})
+    return stale
+
+
+def digest(name: str) -> str:
+    """Return a digest of what a picture is made from: the results and the code that draws."""
+    source, draw = PICTURES[name]
+    code = Path(inspect.getfile(draw))
+    return hashlib.sha256(source.read_bytes() + code.read_bytes()).hexdigest()
 
 
 def fill(text: str, name: str, content: str) -> str:
@@ -61,8 +112,8 @@ def fill(text: str, name: str, content: str) -> str:
 
 def paper_points_table() -> str:
     """Return the table of experiments/results/paper_points.json."""
-    path = ROOT / "experiments" / "results" / "paper_points.json"
-    rows = json.loads(path.read_text(encoding="utf-8"))
+    results = read_json(ROOT / "experiments" / "results" / "paper_points.json")
+    rows = results["rows"]
     lines = [
         "| classifier | Q | test error, one seed | the paper's | training | peak memory |",
         "|---|---:|---:|---:|---:|---:|",
@@ -74,7 +125,7 @@ def paper_points_table() -> str:
             f"| {row['error_percent']:.2f} % | {'–' if theirs is None else f'{theirs:.2f} %'} "
             f"| {row['fit_seconds']:.0f} s | {row['fit_peak_bytes'] / 1e9:.1f} GB |"
         )
-    machine = rows[0]["machine"]
+    machine = results["machine"]
     lines += [
         "",
         f"MNIST, 60,000 training and 10,000 test images, {machine['cores']} cores; from "
@@ -84,24 +135,74 @@ def paper_points_table() -> str:
     return "\n".join(lines)
 
 
-def benchmark_table() -> str:
-    """Return the table of benchmarks/results/benchmark.json."""
-    path = ROOT / "benchmarks" / "results" / "benchmark.json"
-    results = json.loads(path.read_text(encoding="utf-8"))
+def targets_table() -> str:
+    """Return the table of benchmarks/results/targets.json."""
+    results = read_json(BENCHMARKS / "targets.json")
     lines = ["| work | ours | others | ratio | target | met |", "|---|---:|---|---:|---|---|"]
     for row in results["rows"].values():
-        seconds = {k: v for k, v in row["median_seconds"].items() if not k.startswith("prepare")}
-        ours = seconds.pop("ours")
-        others = ", ".join(f"{name} {value:.2f} s" for name, value in seconds.items())
+        unit = "s" if "seconds" in row else "GB"
+        measured = dict(row.get("seconds") or row["gigabytes"])
+        ours = measured.pop("ours")
+        others = ", ".join(
+            f"{name} {value:.2f} {unit}"
+            for name, value in measured.items()
+            if not name.startswith("prepare")
+        )
         errors = row.get("error_percent", {})
         told = "; error " + ", ".join(f"{k} {v:.2f} %" for k, v in errors.items()) if errors else ""
         lines.append(
-            f"| {row['work']}{told} | {ours:.2f} s | {others} | {row['ratio']:.2f} "
+            f"| {row['work']}{told} | {ours:.2f} {unit} | {others} | {row['ratio']:.2f} "
             f"| {row['target']} | {'yes' if row['met'] else 'no'} |"
         )
+    return "\n".join([*lines, "", machine_note("Medians of at least three", results)])
+
+
+def peers_table() -> str:
+    """Return the table of benchmarks/results/peers.json."""
+    results = read_json(BENCHMARKS / "peers.json")
+    lines = [
+        "| data | classifier | test error | training | prediction | peak memory |",
+        "|---|---|---:|---:|---:|---:|",
+    ]
+    for row in results["rows"]:
+        letter = "Q" if row["method"] == "ours" else "m"
+        size = "" if row["size"] is None else f", {letter} = {row['size']}"
+        lines.append(
+            f"| {draw.TITLES[row['data']]} | {row['method']}{size} | {row['error_percent']:.2f} % "
+            f"| {row['fit_seconds']:.2f} s | {row['predict_seconds']:.3f} s "
+            f"| {row['peak_bytes'] / 1e9:.2f} GB |"
+        )
+    note = "Medians of up to three runs, fewer where one takes more than a minute"
+    return "\n".join([*lines, "", machine_note(note, results)])
+
+
+def exponents_table() -> str:
+    """Return the fitted exponents of benchmarks/results/scaling.json beside the theory."""
+    results = read_json(BENCHMARKS / "scaling.json")
+    lines = ["| grows | stage | exponent in theory | fitted |", "|---|---|---:|---:|"]
+    lines += [
+        f"| {grows} | {stage} | {theory} | {fitted:.2f} |"
+        for grows, stage, theory, fitted in draw.exponents(results["rows"])
+    ]
+    return "\n".join([*lines, "", machine_note("Medians of three", results)])
+
+
+def tried_table() -> str:
+    """Return the table of benchmarks/results/tried.json."""
+    results = read_json(BENCHMARKS / "tried.json")
+    lines = ["| idea | on | without | with | kept |", "|---|---|---:|---:|---|"]
+    lines += [
+        f"| {row['idea']} | {row['on']} | {row['without_seconds']:.2f} s "
+        f"| {row['with_seconds']:.2f} s | {row['kept']} |"
+        for row in results["rows"]
+    ]
+    return "\n".join([*lines, "", machine_note("Medians of three", results)])
+
+
+def machine_note(how: str, results: dict[str, Any]) -> str:
+    """Return one line on how and where it was measured."""
     machine = ", ".join(f"{name} {value}" for name, value in results["machine"].items())
-    note = f"Each row: medians of three, interleaved in one process. {machine}."
-    return "\n".join([*lines, "", note])
+    return f"{how}; {machine}."
 
 
 def api_page() -> str:

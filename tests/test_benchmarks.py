@@ -1,0 +1,141 @@
+"""Every benchmark once, on small sizes: that it works, not how fast."""
+
+import numpy as np
+import pytest
+
+from benchmarks import contest, draw, peers, plain, scaling, targets, tried
+from experiments import records
+from kmeans_kernel import PixelNormalizer
+
+
+@pytest.fixture(scope="module")
+def small(mnist):
+    class Small(dict):
+        __getattr__ = dict.__getitem__
+
+    return Small(X_train=mnist.X_train[:3000], y_train=mnist.y_train[:3000])
+
+
+@pytest.fixture(scope="module")
+def pixels(small):
+    return PixelNormalizer().fit_transform(small.X_train)
+
+
+def run(works):
+    return contest.median_seconds(works, 1)
+
+
+def test_kmeans_against_all_peers(pixels):
+    n, works = targets.kmeans_contest(pixels, 20, None)
+    assert n > 1
+    assert set(run(works)) == {"ours", "scikit-learn", "faiss", "superkmeans", "bare"}
+
+
+def test_solve_predict_and_imports_against_the_bare_work(pixels, small):
+    solve = targets.solve_contest(pixels, small.y_train, 500, regularization=1e-2)
+    assert {"ours", "bare"} <= set(run(solve))
+    assert set(run(targets.predict_contest(pixels, pixels[:50], 400))) == {"ours", "bare"}
+    assert set(run(targets.import_contest())) == {"ours", "bare"}
+
+
+def test_the_whole_program_and_the_plain_one_agree():
+    errors = {}
+    run(targets.program_contest(20, errors, n_train=3000))
+    assert abs(errors["ours"] - errors["plain float64"]) < 1.0
+    assert plain.raw_fft_error(20, n_train=3000) == errors["plain float64"]
+
+
+@pytest.mark.parametrize("method", ["ours", "Nystroem + ridge", "k nearest neighbours", "LightGBM",
+                                    "SVC, RBF", "SVC, degree 4", "intelex SVC, RBF",
+                                    "intelex SVC, degree 4"])  # fmt: skip
+def test_every_peer_learns_the_digits(method, monkeypatch):
+    monkeypatch.setattr(peers, "ENOUGH_RUNS", 1)
+    size = {"ours": 20, "Nystroem + ridge": 100}.get(method)
+    job = {"data": "digits", "method": method}
+    assert any(job.items() <= found.items() for found in peers.jobs(["digits"]))
+    found = peers.measure("digits", method, size)
+    assert found["error_percent"] < 15
+    assert found["runs"] == 1
+
+
+def test_scaling_is_measured_and_fitted(monkeypatch):
+    monkeypatch.setattr(scaling, "RUNS", 1)
+    found = scaling.measure(2000, 20, 100)
+    assert set(found["seconds"]) == {"sphere", "kmeans", "kernel", "solve", "predict"}
+    assert found["bytes_above_data"] >= 0
+    assert scaling.fitted_exponent([1, 2, 4], [3, 12, 48]) == pytest.approx(2)
+    assert [job["q"] for job in scaling.jobs(scaling.QUICK)] == [50, 50, 50, 100, 50, 50]
+
+
+@pytest.mark.parametrize(
+    "idea", [tried.bounds, tried.side_by_side, tried.row_threads, tried.tail_bound]
+)
+def test_what_was_tried_runs(idea, small):
+    for work in idea(small, "raw", 50):
+        work()
+
+
+def test_conjugate_gradients_run(small):
+    for work in tried.conjugate_gradients(small, "raw", 300, rank=100):
+        work()
+
+
+def test_pictures_are_drawn(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [
+        {"data": data, "method": method, "size": size, "error_percent": rng.random(),
+         "fit_seconds": rng.random(), "predict_seconds": rng.random()}
+        for data in ("mnist", "digits")
+        for method, size in [("ours", 10), ("ours", 20), ("SVC, RBF", None)]
+    ]  # fmt: skip
+    draw.draw_peers(rows, tmp_path / "peers.png")
+    stages = {"kmeans": 0.1, "kernel": 0.1, "solve": 0.1, "predict": 0.1}
+    points = [
+        {**job, "seconds": {stage: job[job["grows"]] * s for stage, s in stages.items()},
+         "bytes_above_data": job[job["grows"]] ** 2}
+        for job in scaling.jobs(scaling.GROWING)
+    ]  # fmt: skip
+    draw.draw_scaling(points, tmp_path / "scaling.png")
+    assert all((tmp_path / name).stat().st_size > 10_000 for name in ("peers.png", "scaling.png"))
+    fitted = {(grows, stage): value for grows, stage, _, value in draw.exponents(points)}
+    assert fitted["features d", "K-means"] == pytest.approx(1)
+    assert fitted["training rows n", "memory"] == pytest.approx(2)
+
+
+def test_rows_of_the_table_say_whether_the_goal_was_met(capsys):
+    slow, quick = (lambda: sum(range(200_000))), (lambda: None)
+    row = contest.against_rivals("title", {"ours": quick, "peer": slow}, 3, 2.0, ["peer", "absent"])
+    assert row["met"]
+    assert row["ratio"] > 2
+    assert not contest.against_limit("title", {"ours": slow, "bare": quick}, 3, 1.35)["met"]
+    assert contest.against_bytes("title", 13.0, 10.0, "at most 1.3", 1.3)["met"]
+    assert "title" in capsys.readouterr().out
+
+
+def test_a_run_that_was_interrupted_is_resumed(tmp_path):
+    path, measured = tmp_path / "results.json", []
+
+    def measure(job):
+        if job["k"] == 2 and len(measured) < 3:
+            measured.append("interrupted")
+            raise KeyboardInterrupt
+        measured.append(job["k"])
+        return {"square": job["k"] ** 2}
+
+    jobs = [{"k": k} for k in range(4)]
+    with pytest.raises(KeyboardInterrupt):
+        records.run_jobs(path, jobs, measure)
+    assert [row["square"] for row in records.read_json(path)["rows"]] == [0, 1]
+    records.run_jobs(path, jobs, measure)
+    assert measured == [0, 1, "interrupted", 2, 3]
+    found = records.read_json(path)
+    assert [row["square"] for row in found["rows"]] == [0, 1, 4, 9]
+    assert found["machine"]["cores"] >= 1
+    assert not list(tmp_path.glob("*.tmp"))
+
+
+def test_a_fresh_process_gives_back_what_it_prints():
+    job = {"n": 2000, "q": 10, "d": 50}
+    assert "seconds" in records.in_fresh_process("benchmarks.scaling", job)
+    assert records.version_of("no-such-package") is None
+    assert records.memory_bytes(peak=True) >= records.memory_bytes(peak=False) > 1e7
