@@ -26,7 +26,7 @@ from benchmarks import plain
 from benchmarks.contest import Work, against_bytes, against_limit, against_rivals
 from experiments.records import facts, in_fresh_process, read_json, version_of, write_json
 from kmeans_kernel import paper
-from kmeans_kernel._kernels import Polynomial, gram_matrix, gram_product
+from kmeans_kernel._kernels import ExactGram, Polynomial, gram_matrix
 from kmeans_kernel._lssvm import solve_on_representatives
 from kmeans_kernel._model import FittedModel
 from kmeans_kernel._spherical_kmeans import cluster
@@ -118,7 +118,7 @@ def solve_contest(
     def ours() -> None:
         solution = solve_on_representatives(
             lambda _: gram,
-            lambda V: gram_product(directions, kernel, V, workers),
+            ExactGram(directions, kernel, workers),
             targets,
             regularization,
             double_up_to=0,
@@ -280,10 +280,16 @@ def main() -> None:
     options = parser.parse_args()
     path = RESULTS / ("quick_targets.json" if options.quick else "targets.json")
     done = read_json(path)["rows"] if path.exists() and not options.quick else {}
-    for name, measure in rows(load_mnist(), quick=options.quick):
-        if options.only == name or (options.only is None and name not in done):
-            done[name] = measure()
-            write_json(path, {"machine": facts(PACKAGES), "rows": done})
+    wanted = dict(rows(load_mnist(), quick=options.quick))
+    if options.only is not None:
+        if options.only not in wanted:
+            parser.error(f"no row {options.only!r}; there are {', '.join(wanted)}")
+        done.pop(options.only, None)
+        wanted = {options.only: wanted[options.only]}
+    for name, measure in wanted.items():
+        if name not in done:
+            done[name] = {**measure(), "machine": facts(PACKAGES)}
+            write_json(path, {"rows": done})
     print(f"Written: {path.name}")
 
 

@@ -20,7 +20,7 @@ from benchmarks.contest import median_seconds
 from experiments.records import run_jobs
 from kmeans_kernel import _spherical_kmeans, paper
 from kmeans_kernel._assignment import assign
-from kmeans_kernel._kernels import Polynomial, gram_matrix, gram_product
+from kmeans_kernel._kernels import ExactGram, Polynomial, gram_matrix
 from kmeans_kernel._lssvm import solve_on_representatives
 from kmeans_kernel._spherical_kmeans import cluster
 from kmeans_kernel._threads import Threads
@@ -129,7 +129,7 @@ def conjugate_gradients(mnist: Bunch, name: str, m: int, rank: int = 1500) -> Ti
     def factored() -> None:
         solve_on_representatives(
             lambda dtype: gram_matrix(directions, kernel, dtype, workers),
-            lambda V: gram_product(directions, kernel, V, workers),
+            ExactGram(directions, kernel, workers),
             targets, 1e-6, workers=workers,
         )  # fmt: skip
 
@@ -149,7 +149,7 @@ def conjugate_gradients(mnist: Bunch, name: str, m: int, rank: int = 1500) -> Ti
         step = precondition(residual)
         direction, power = step.copy(), (residual * step).sum(axis=0)
         goal = 1e-6 * np.linalg.norm(right, axis=0)
-        for _ in range(300):
+        for _ in range(1000):
             product = whole @ direction
             length = power / (direction * product).sum(axis=0)
             solution += length * direction
@@ -159,6 +159,8 @@ def conjugate_gradients(mnist: Bunch, name: str, m: int, rank: int = 1500) -> Ti
             step = precondition(residual)
             power, before = (residual * step).sum(axis=0), power
             direction = step + power / before * direction
+        else:
+            raise RuntimeError("conjugate gradients did not arrive")
 
     return factored, iterated
 

@@ -1,16 +1,17 @@
 """Write the generated parts of the documentation, or with --check say which are out of date.
 
-README.md holds tables between markers, made from the result files of experiments/ and
-benchmarks/; docs/api.md is made from the docstrings.
+README.md and docs/performance.md hold tables between markers, made from the result files of
+experiments/ and benchmarks/; docs/api.md is made from the docstrings, docs/images from the results.
 """
 
 from __future__ import annotations
 
 import hashlib
 import inspect
+import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -87,8 +88,8 @@ def draw_stale_pictures() -> list[str]:
     """Draw what is out of date."""
     stale = stale_pictures()
     for name in stale:
-        source, draw = PICTURES[name]
-        draw(read_json(source)["rows"], IMAGES / name)
+        source, draw_picture = PICTURES[name]
+        draw_picture(read_json(source)["rows"], IMAGES / name)
     if stale:
         write_json(MANIFEST, {name: digest(name) for name in PICTURES})
     return stale
@@ -96,17 +97,17 @@ def draw_stale_pictures() -> list[str]:
 
 def digest(name: str) -> str:
     """Return a digest of what a picture is made from: the results and the code that draws."""
-    source, draw = PICTURES[name]
-    code = Path(inspect.getfile(draw))
+    source, draw_picture = PICTURES[name]
+    code = Path(inspect.getfile(draw_picture))
     return hashlib.sha256(source.read_bytes() + code.read_bytes()).hexdigest()
 
 
 def fill(text: str, name: str, content: str) -> str:
     """Replace what stands between the two markers of that name."""
     begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
-    pattern = re.compile(f"{re.escape(begin)}.*{re.escape(end)}", re.DOTALL)
-    if len(pattern.findall(text)) != 1:
+    if text.count(begin) != 1 or text.count(end) != 1:
         raise SystemExit(f"expected the markers of {name!r} once")
+    pattern = re.compile(f"{re.escape(begin)}.*{re.escape(end)}", re.DOTALL)
     return pattern.sub(lambda _: f"{begin}\n{content}\n{end}", text)
 
 
@@ -125,7 +126,7 @@ def paper_points_table() -> str:
             f"| {row['error_percent']:.2f} % | {'–' if theirs is None else f'{theirs:.2f} %'} "
             f"| {row['fit_seconds']:.0f} s | {row['fit_peak_bytes'] / 1e9:.1f} GB |"
         )
-    machine = results["machine"]
+    machine = rows[0]["machine"]
     lines += [
         "",
         f"MNIST, 60,000 training and 10,000 test images, {machine['cores']} cores; from "
@@ -154,15 +155,17 @@ def targets_table() -> str:
             f"| {row['work']}{told} | {ours:.2f} {unit} | {others} | {row['ratio']:.2f} "
             f"| {row['target']} | {'yes' if row['met'] else 'no'} |"
         )
-    return "\n".join([*lines, "", machine_note("Medians of at least three", results)])
+    return "\n".join(
+        [*lines, "", machine_note("Medians of at least three", results["rows"].values())]
+    )
 
 
 def peers_table() -> str:
     """Return the table of benchmarks/results/peers.json."""
     results = read_json(BENCHMARKS / "peers.json")
     lines = [
-        "| data | classifier | test error | training | prediction | peak memory |",
-        "|---|---|---:|---:|---:|---:|",
+        "| data | classifier | test error | training | prediction | peak memory | runs |",
+        "|---|---|---:|---:|---:|---:|---:|",
     ]
     for row in results["rows"]:
         letter = "Q" if row["method"] == "ours" else "m"
@@ -170,10 +173,10 @@ def peers_table() -> str:
         lines.append(
             f"| {draw.TITLES[row['data']]} | {row['method']}{size} | {row['error_percent']:.2f} % "
             f"| {row['fit_seconds']:.2f} s | {row['predict_seconds']:.3f} s "
-            f"| {row['peak_bytes'] / 1e9:.2f} GB |"
+            f"| {row['peak_bytes'] / 1e9:.2f} GB | {row['runs']} |"
         )
-    note = "Medians of up to three runs, fewer where one takes more than a minute"
-    return "\n".join([*lines, "", machine_note(note, results)])
+    note = "Median times and mean errors of the runs, each with its own seed"
+    return "\n".join([*lines, "", machine_note(note, results["rows"])])
 
 
 def exponents_table() -> str:
@@ -184,7 +187,7 @@ def exponents_table() -> str:
         f"| {grows} | {stage} | {theory} | {fitted:.2f} |"
         for grows, stage, theory, fitted in draw.exponents(results["rows"])
     ]
-    return "\n".join([*lines, "", machine_note("Medians of three", results)])
+    return "\n".join([*lines, "", machine_note("Medians of three", results["rows"])])
 
 
 def tried_table() -> str:
@@ -196,13 +199,14 @@ def tried_table() -> str:
         f"| {row['with_seconds']:.2f} s | {row['kept']} |"
         for row in results["rows"]
     ]
-    return "\n".join([*lines, "", machine_note("Medians of three", results)])
+    return "\n".join([*lines, "", machine_note("Medians of three", results["rows"])])
 
 
-def machine_note(how: str, results: dict[str, Any]) -> str:
-    """Return one line on how and where it was measured."""
-    machine = ", ".join(f"{name} {value}" for name, value in results["machine"].items())
-    return f"{how}; {machine}."
+def machine_note(how: str, rows: Iterable[dict[str, Any]]) -> str:
+    """Return one line on how and where rows were measured; all in one place, or it says so."""
+    machines = {json.dumps(row["machine"]): row["machine"] for row in rows}
+    told = [", ".join(f"{name} {value}" for name, value in m.items()) for m in machines.values()]
+    return f"{how}; {'; others: '.join(told)}."
 
 
 def api_page() -> str:

@@ -7,15 +7,13 @@ is used once per row; nothing is chosen by it.
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from experiments.records import in_fresh_process, memory_bytes, run_jobs
+from experiments.records import answer, forget_peak, in_fresh_process, memory_bytes, run_jobs
 from kmeans_kernel import paper
 from kmeans_kernel.datasets import load_mnist
 
@@ -26,10 +24,11 @@ POINTS = [("raw", 100, 3.01), ("raw", 1000, 1.54), ("raw_fft", 1000, 1.29), ("pa
 SEED = 0
 
 
-def measure(features: str, q: int, seed: int) -> dict[str, Any]:
+def measure(features: str, q: int, seed: int, **_: object) -> dict[str, Any]:
     """Train and test one classifier in this process."""
     mnist = load_mnist()
     model = getattr(paper, features)(q, random_state=seed)
+    forget_peak()
     loaded = memory_bytes(peak=False)
     start = perf_counter()
     model.fit(mnist.X_train, mnist.y_train)
@@ -61,8 +60,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 2:
-        job = json.loads(sys.argv[1])
-        print(json.dumps(measure(job["features"], job["q"], job["seed"])))
-    else:
-        main()
+    answer(measure) or main()

@@ -28,7 +28,11 @@ def run(works):
 def test_kmeans_against_all_peers(pixels):
     n, works = targets.kmeans_contest(pixels, 20, None)
     assert n > 1
-    assert set(run(works)) == {"ours", "scikit-learn", "faiss", "superkmeans", "bare"}
+    for package, name in (("faiss-cpu", "faiss"), ("superkmeans", "superkmeans")):
+        if records.version_of(package) is None:
+            pytest.skip(f"{package} is not installed")
+        assert name in works
+    assert {"ours", "scikit-learn", "bare"} <= set(run(works))
 
 
 def test_solve_predict_and_imports_against_the_bare_work(pixels, small):
@@ -38,19 +42,32 @@ def test_solve_predict_and_imports_against_the_bare_work(pixels, small):
     assert set(run(targets.import_contest())) == {"ours", "bare"}
 
 
-def test_the_whole_program_and_the_plain_one_agree():
+def test_the_whole_program_and_the_plain_one_agree(mnist):
     errors = {}
     run(targets.program_contest(20, errors, n_train=3000))
     assert abs(errors["ours"] - errors["plain float64"]) < 1.0
     assert plain.raw_fft_error(20, n_train=3000) == errors["plain float64"]
 
 
-@pytest.mark.parametrize("method", ["ours", "Nystroem + ridge", "k nearest neighbours", "LightGBM",
-                                    "SVC, RBF", "SVC, degree 4", "intelex SVC, RBF",
-                                    "intelex SVC, degree 4"])  # fmt: skip
+@pytest.mark.parametrize(
+    "method",
+    [
+        "ours",
+        "Nystroem + ridge, RBF",
+        "Nystroem + ridge, degree 4",
+        "k nearest neighbours",
+        "LightGBM",
+        "SVC, RBF",
+        "SVC, degree 4",
+        "intelex SVC, RBF",
+        "intelex SVC, degree 4",
+    ],
+)
 def test_every_peer_learns_the_digits(method, monkeypatch):
     monkeypatch.setattr(peers, "ENOUGH_RUNS", 1)
-    size = {"ours": 20, "Nystroem + ridge": 100}.get(method)
+    size = {"ours": 20, "Nystroem": 100}.get(method.split()[0])
+    if not peers.installed(method):
+        pytest.skip(f"the package of {method} is not installed")
     job = {"data": "digits", "method": method}
     assert any(job.items() <= found.items() for found in peers.jobs(["digits"]))
     found = peers.measure("digits", method, size)
@@ -58,7 +75,7 @@ def test_every_peer_learns_the_digits(method, monkeypatch):
     assert found["runs"] == 1
 
 
-def test_scaling_is_measured_and_fitted(monkeypatch):
+def test_scaling_is_measured_and_fitted(mnist, monkeypatch):
     monkeypatch.setattr(scaling, "RUNS", 1)
     found = scaling.measure(2000, 20, 100)
     assert set(found["seconds"]) == {"sphere", "kmeans", "kernel", "solve", "predict"}
@@ -130,11 +147,11 @@ def test_a_run_that_was_interrupted_is_resumed(tmp_path):
     assert measured == [0, 1, "interrupted", 2, 3]
     found = records.read_json(path)
     assert [row["square"] for row in found["rows"]] == [0, 1, 4, 9]
-    assert found["machine"]["cores"] >= 1
+    assert found["rows"][0]["machine"]["cores"] >= 1
     assert not list(tmp_path.glob("*.tmp"))
 
 
-def test_a_fresh_process_gives_back_what_it_prints():
+def test_a_fresh_process_gives_back_what_it_prints(mnist):
     job = {"n": 2000, "q": 10, "d": 50}
     assert "seconds" in records.in_fresh_process("benchmarks.scaling", job)
     assert records.version_of("no-such-package") is None

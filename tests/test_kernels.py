@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from kmeans_kernel import _kernels
-from kmeans_kernel._kernels import Gaussian, Polynomial, gram_matrix, gram_product
+from kmeans_kernel._kernels import ExactGram, Gaussian, Polynomial, gram_matrix
 from kmeans_kernel._sphere import unit_rows
 from kmeans_kernel._threads import Threads
 from kmeans_kernel._workers import ALONE
@@ -24,7 +24,7 @@ def test_apply_equals_the_twin_in_place(kernel, function, dtype, rng):
     np.testing.assert_allclose(values, expected, rtol=rtol, atol=1e-30)
 
 
-@pytest.mark.parametrize("workers", [ALONE, Threads()], ids=["alone", "threads"])
+@pytest.mark.parametrize("workers", [ALONE, Threads(2), Threads(3)], ids=["alone", "two", "three"])
 @pytest.mark.parametrize(("kernel", "function"), KERNELS)
 def test_gram_equals_the_twin(kernel, function, workers, rng, monkeypatch):
     monkeypatch.setattr(_kernels, "_TILE_HEIGHT", 4)
@@ -37,12 +37,11 @@ def test_gram_equals_the_twin(kernel, function, workers, rng, monkeypatch):
         np.testing.assert_allclose(np.triu(stored.buffer), np.triu(expected), atol=upper)
         found = stored.multiply(np.eye(11))
         np.testing.assert_allclose(found, expected, atol=lower)
-    V = rng.normal(size=(11, 2))
-    np.testing.assert_allclose(
-        gram_product(directions, kernel, V, workers),
-        twin.gram_product(directions, function, V.tolist()),
-        atol=1e-12,
-    )
+    V, exact = rng.normal(size=(11, 2)), ExactGram(directions, kernel, workers)
+    product = np.array(twin.gram_product(directions, function, V.tolist()))
+    np.testing.assert_allclose(exact.multiply(V), product, atol=1e-12)
+    some = np.array([7, 0, 7])
+    np.testing.assert_allclose(exact.multiply_rows(V, some), product[some], atol=1e-12)
 
 
 def test_a_polynomial_without_odd_bits_needs_no_copy(rng):

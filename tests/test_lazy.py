@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
 from sklearn.linear_model import RidgeClassifier
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from kmeans_kernel import KMeansKernelClassifier, PatchVotingClassifier, PixelNormalizer
-from kmeans_kernel._lazy import LazyRows
+from kmeans_kernel._lazy import LazyRows, takes_lazy_rows
 from kmeans_kernel.patches import extract_patches, lazy_patches
 
 
@@ -26,6 +27,11 @@ def test_lazy_patches_are_the_patches(images):
         lazy.__array__(copy=False)
 
 
+def test_ours_take_lazy_rows():
+    assert takes_lazy_rows(KMeansKernelClassifier())
+    assert takes_lazy_rows(make_pipeline(PixelNormalizer(), KMeansKernelClassifier()))
+
+
 def test_our_transformers_pass_lazy_rows_on(images):
     whole, lazy = extract_patches(images, (4, 4)), lazy_patches(images, (4, 4))
     normalizer = PixelNormalizer().fit(lazy)
@@ -38,7 +44,7 @@ def test_our_transformers_pass_lazy_rows_on(images):
         normalizer.transform(lazy_patches(images, (3, 3)))
 
 
-def test_the_classifier_makes_one_class_at_a_time(images):
+def test_the_classifier_makes_each_class_once(images):
     whole, made = extract_patches(images, (4, 4)), []
     labels = np.repeat([0, 1, 2], len(whole) // 3)
 
@@ -58,11 +64,19 @@ def test_the_classifier_makes_one_class_at_a_time(images):
 
 
 @pytest.mark.parametrize(
-    "classifier", [RidgeClassifier(), make_pipeline(StandardScaler(), RidgeClassifier())]
+    "classifier",
+    [
+        RidgeClassifier(),
+        make_pipeline(StandardScaler(), RidgeClassifier()),
+        make_pipeline(FunctionTransformer(lambda X: X.astype(float) / 255), RidgeClassifier()),
+        make_pipeline(PixelNormalizer(), RidgeClassifier()),
+        GridSearchCV(KMeansKernelClassifier(3, random_state=0), {"gamma": [1.0]}, cv=2),
+    ],
 )
 def test_other_classifiers_see_an_array(classifier, images):
     y = np.arange(9) % 2
     voting = PatchVotingClassifier(classifier, patch_shape=(4, 4)).fit(images, y)
+    assert not takes_lazy_rows(classifier)
     alone = classifier.fit(extract_patches(images, (4, 4)), np.repeat(y, 12))
     np.testing.assert_array_equal(
         voting.classifier_.decision_function(extract_patches(images, (4, 4))),

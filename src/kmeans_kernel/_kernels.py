@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from kmeans_kernel._blocks import COLUMNS, Array, column_blocks
+from kmeans_kernel._blocks import COLUMNS, Array, IntArray, column_blocks
 from kmeans_kernel._triangles import TwoTriangles
-from kmeans_kernel._workers import ALONE, Workers
+from kmeans_kernel._workers import ALONE, Workers, shares
 
 # Rows of a tile; its columns are a column block.
 _TILE_HEIGHT = 512
@@ -86,21 +86,38 @@ def gram_matrix(
     return out
 
 
-def gram_product(directions: Array, kernel: Kernel, V: Array, workers: Workers = ALONE) -> Array:
-    """Return the kernel matrix of unit rows times V (m, K), in float64, without storing it."""
+@dataclass(frozen=True, eq=False)
+class ExactGram:
+    """The kernel matrix of unit rows, computed in float64 whenever it is multiplied by."""
 
-    def part(share: list[slice]) -> Array:
-        out = np.zeros_like(V)
-        for rows in share:
-            for columns, tile in _tiles_beside(directions, kernel, rows):
-                out[rows] += tile @ V[columns]
-                if rows != columns:
-                    out[columns] += tile.T @ V[rows]
+    directions: Array
+    kernel: Kernel
+    workers: Workers = ALONE
+
+    def multiply(self, V: Array) -> Array:
+        """Return the matrix times V (m, K)."""
+
+        def part(share: Sequence[slice]) -> Array:
+            out = np.zeros_like(V)
+            for rows in share:
+                for columns, tile in _tiles_beside(self.directions, self.kernel, rows):
+                    out[rows] += tile @ V[columns]
+                    if rows != columns:
+                        out[columns] += tile.T @ V[rows]
+            return out
+
+        parts = self.workers.map(part, shares(_rows_of_tiles(len(V)), self.workers))
+        return np.asarray(sum(parts))
+
+    def multiply_rows(self, V: Array, rows: IntArray) -> Array:
+        """Return some rows of the matrix times V (m, K)."""
+        out = np.zeros((len(rows), V.shape[1]))
+        left = self.directions[rows].astype(np.float64)
+        for columns in column_blocks(len(V)):
+            tile = left @ self.directions[columns].astype(np.float64).T
+            self.kernel.apply(tile)
+            out += tile @ V[columns]
         return out
-
-    rows_of_tiles = _rows_of_tiles(len(directions))
-    shares = [rows_of_tiles[k :: workers.count] for k in range(workers.count)]
-    return np.asarray(sum(workers.map(part, shares)))
 
 
 def _rows_of_tiles(m: int) -> list[slice]:

@@ -14,8 +14,8 @@ from kmeans_kernel._blocks import Array, IntArray
 class LazyRows:
     """A matrix whose rows are made from their indices.
 
-    Our own transformers pass it on and our classifier asks for one class at a time; to anything
-    else it is an array-like, made whole by `np.asarray`. Its numbers are trusted to be finite.
+    Our own transformers pass it on, and our classifier asks for a class when it clusters it. Its
+    numbers are trusted to be finite.
     """
 
     def __init__(
@@ -48,3 +48,12 @@ class LazyRows:
     ) -> LazyRows:
         """Return the rows as a function of rows, made when they are asked for."""
         return LazyRows(lambda rows: function(self._make(rows)), (len(self), n_features), dtype)
+
+
+def takes_lazy_rows(estimator: Any) -> bool:
+    """Say whether an estimator, or every step of a pipeline, knows what to do with `LazyRows`.
+
+    Those that do say so; others want an array.
+    """
+    steps = [step for _, step in getattr(estimator, "steps", [("", estimator)])]
+    return all(getattr(step, "_takes_lazy_rows", False) for step in steps)

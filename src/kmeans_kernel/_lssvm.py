@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from kmeans_kernel._blocks import Array
+from kmeans_kernel._blocks import Array, IntArray
 from kmeans_kernel._cholesky import factor_in_place, solve_in_place
 from kmeans_kernel._triangles import TwoTriangles
 from kmeans_kernel._workers import ALONE, Workers
@@ -34,6 +34,19 @@ RESIDUAL_TOLERANCE = 1e-6
 
 _MOST_CORRECTIONS = 20
 _MOST_EXACT_RESIDUALS = 3
+
+# Rows of the system that are computed exactly, to see what the stored matrix hides.
+_SAMPLED_ROWS = 64
+
+
+class ExactMatrix(Protocol):
+    """Ω, exactly: slow to multiply by, since it is computed anew each time."""
+
+    def multiply(self, V: Array) -> Array:
+        """Return Ω V, in float64."""
+
+    def multiply_rows(self, V: Array, rows: IntArray) -> Array:
+        """Return some rows of Ω V, in float64."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +92,7 @@ class DualSolution:
 
 def solve_on_representatives(
     gram: Gram,
-    multiply: Multiply,
+    exact: ExactMatrix,
     targets: Array,
     regularization: float,
     *,
@@ -92,8 +105,8 @@ def solve_on_representatives(
     ----------
     gram : makes the (m, m) kernel matrix Ω in the given type; the buffer is overwritten here, and
         it is the only one of that size
-    multiply : Ω times a (m, K) matrix, in float64 and from scratch; slow, and called only when
-        the rounding of the stored Ω would show in the result
+    exact : Ω again; some rows of it tell whether the rounding of the stored Ω shows in the
+        result, and only then is it multiplied by as a whole
     targets : (m, K) float64
     regularization : ε, at least 0
     double_up_to : the largest m that is factored in float64 at once; above it float32 is tried
@@ -114,7 +127,7 @@ def solve_on_representatives(
         factored = FactoredSystem.of(gram(precision), regularization, workers)
         if factored is None:
             continue
-        solution, reached = _solve_exactly(factored, multiply, regularization, right_side)
+        solution, reached = _solve_exactly(factored, exact, right_side)
         if reached <= RESIDUAL_TOLERANCE:
             return DualSolution(solution.body, solution.border, reached, np.dtype(precision).name)
         del factored  # before the next buffer is made
@@ -199,10 +212,7 @@ def refine(
 
 
 def _solve_exactly(
-    factored: FactoredSystem,
-    multiply: Multiply,
-    regularization: float,
-    right_side: BorderedVector,
+    factored: FactoredSystem, exact: ExactMatrix, right_side: BorderedVector
 ) -> tuple[BorderedVector, float]:
     """Solve with the stored matrix; where its rounding would show, correct with the exact one.
 
@@ -212,20 +222,42 @@ def _solve_exactly(
     goal = 0.1 * float(np.finfo(factored.matrix.buffer.dtype).eps)
 
     def multiply_exactly(V: Array) -> Array:
-        return multiply(V) + regularization * V
+        return exact.multiply(V) + factored.regularization * V
 
     solution, seen = refine(factored.multiply, factored.divide, right_side, goal)
     hidden = factored.hidden_residual(solution.body)
-    for _ in range(_MOST_EXACT_RESIDUALS):
-        reached = float(((seen + hidden) / scale).max())
-        if not RESIDUAL_TOLERANCE < reached < 1:
+    for corrections in range(_MOST_EXACT_RESIDUALS + 1):
+        sampled = _sampled_residual(factored, exact, solution, right_side)
+        reached = float((np.maximum(seen + hidden, sampled) / scale).max())
+        if not RESIDUAL_TOLERANCE < reached < 1 or corrections == _MOST_EXACT_RESIDUALS:
             break
         residual = right_side - _multiply_bordered(multiply_exactly, solution)
         correction, seen = refine(factored.multiply, factored.divide, residual, goal)
         # The correction is small, and so is what the stored matrix hides of it.
         hidden = factored.hidden_residual(correction.body)
         solution = solution + correction
-    return solution, float(((seen + hidden) / scale).max())
+    return solution, reached
+
+
+def _sampled_residual(
+    factored: FactoredSystem,
+    exact: ExactMatrix,
+    solution: BorderedVector,
+    right_side: BorderedVector,
+) -> Array:
+    """Estimate the (K,) norms of the residual from some rows of the exact system.
+
+    `hidden_residual` takes rounding for random. Where entries of Ω repeat, their errors do too, and
+    may add up; these rows show it.
+    """
+    m = len(right_side.body)
+    if factored.matrix.is_exact:
+        return np.zeros_like(right_side.border)
+    rows = np.random.default_rng(0).choice(m, min(m, _SAMPLED_ROWS), replace=False)
+    product = exact.multiply_rows(solution.body, rows)
+    product += factored.regularization * solution.body[rows] + solution.border
+    off = np.linalg.norm(right_side.body[rows] - product, axis=0)
+    return np.asarray(off * np.sqrt(m / len(rows)))
 
 
 def _multiply_bordered(multiply: Multiply, w: BorderedVector) -> BorderedVector:

@@ -8,6 +8,9 @@ from time import perf_counter
 
 from kmeans_kernel._spherical_kmeans import Clustering
 
+# More classes at work than these would not fit on a line.
+_MOST_SHOWN = 2
+
 
 class Silent:
     """A watcher that says nothing."""
@@ -40,7 +43,8 @@ class Printed:
         with self._lock:
             self._at_work[label] = f"class {label!s}: iteration {n_iter}, deviation {deviation:.1e}"
             if sys.stderr.isatty():
-                self._write("\r" + "; ".join(self._at_work.values()) + " \033[K")
+                shown = list(self._at_work.values())[:_MOST_SHOWN]
+                self._write("\r" + "; ".join(shown) + " \033[K")
 
     def class_done(self, label: object, n_rows: int, found: Clustering) -> None:
         """Write the line of a class that is done, and how long the others may take."""

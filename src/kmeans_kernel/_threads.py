@@ -8,15 +8,25 @@ threads are enough.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
 from threading import Event, Lock
-from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
 from kmeans_kernel._workers import R, T
+
+# Fewer operations than this are done sooner by one core than it takes to share them out.
+_WORTH_SHARING = 1e9
+
+# Held by the one who shares out work. BLAS has one number of threads for the whole process, so
+# whoever comes second, in another thread or inside a piece of work, does without.
+_sharing = Lock()
+
+
+class CalledOff(BaseException):
+    """Raised inside a piece of work when another failed or the user interrupted."""
 
 
 class Threads:
@@ -26,46 +36,37 @@ class Threads:
     `threadpool_limits`, a joblib worker) limits these too; inside them there is no second level.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, count: int | None = None) -> None:
+        self._count = blas_threads() if count is None else count
         self._called_off = Event()
 
     @property
     def count(self) -> int:
-        """The threads that BLAS may use now; 1 if it cannot be asked."""
-        return max((library.num_threads for library in _blas().lib_controllers), default=1)
+        """How many pieces are done at a time; it does not change."""
+        return self._count
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> list[R]:
         """Return the function's results for the items, in their order."""
         items = list(items)
         count = min(self.count, len(items))
-        if count < 2:
-            return [function(item) for item in items]
-        with _single_threaded_blas(), ThreadPoolExecutor(count) as pool:
-            try:
-                return list(pool.map(function, items))
-            except BaseException:  # an interrupt, or a piece that failed: let the others end soon
-                self._called_off.set()
-                pool.shutdown(cancel_futures=True)
-                raise
+        with _one_blas_thread(wanted=count > 1) as alone:
+            if count < 2 or not alone:
+                return [function(item) for item in items]
+            self._called_off = Event()
+            # Where BLAS counts its threads per calling thread, each has to say so itself.
+            with ThreadPoolExecutor(count, initializer=_limit_this_thread) as pool:
+                futures = [pool.submit(function, item) for item in items]
+                try:
+                    return _results(futures)
+                except BaseException:
+                    self._called_off.set()  # for those at work
+                    pool.shutdown(wait=False, cancel_futures=True)  # for those that wait
+                    raise
 
     def checkpoint(self) -> None:
         """Raise if another piece failed or the user interrupted."""
         if self._called_off.is_set():
-            raise KeyboardInterrupt
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    """Return the handle of the BLAS libraries; to look for them takes a while."""
-    return ThreadpoolController().select(user_api="blas")
-
-
-_lock = Lock()
-_limits: list[Any] = []  # one for each that wants BLAS single-threaded; the first did the limiting
-
-
-# Fewer operations than this are done sooner by one core than it takes to share them out.
-_WORTH_SHARING = 1e9
+            raise CalledOff
 
 
 @contextmanager
@@ -76,21 +77,47 @@ def threads_for(operations: float) -> Iterator[Threads]:
     their work is done and are in each other's way where work is short.
     """
     if operations < _WORTH_SHARING:
-        with _single_threaded_blas():
-            yield Threads()
+        with _one_blas_thread(wanted=True):
+            yield Threads(1)
     else:
         yield Threads()
 
 
+def blas_threads() -> int:
+    """Return how many threads BLAS may use now; 1 if it cannot be asked."""
+    return max((library.num_threads or 1 for library in _blas().lib_controllers), default=1)
+
+
+def _results(futures: list[Future[R]]) -> list[R]:
+    """Return the results of all, or raise as soon as one has failed."""
+    done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+    for future in futures:
+        if future in done and future.exception() is not None:
+            future.result()
+    return [future.result() for future in futures]
+
+
 @contextmanager
-def _single_threaded_blas() -> Iterator[None]:
-    """Hold BLAS to one thread until the last of those who asked for it, in any thread, is done."""
-    with _lock:
-        _limits.append(_limits[0] if _limits else _blas().limit(limits=1))
+def _one_blas_thread(*, wanted: bool) -> Iterator[bool]:
+    """Hold BLAS to one thread, if wanted and if no one else does; give whether we do."""
+    ours = wanted and _sharing.acquire(blocking=False)
     try:
-        yield
+        if ours:
+            with _blas().limit(limits=1):
+                yield True
+        else:
+            yield False
     finally:
-        with _lock:
-            limiter = _limits.pop()
-            if not _limits:
-                limiter.restore_original_limits()
+        if ours:
+            _sharing.release()
+
+
+def _limit_this_thread() -> None:
+    """Hold BLAS to one thread in the calling thread; where that is for all, it is so already."""
+    _blas().limit(limits=1)
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """Return the handle of the BLAS libraries; to look for them takes a while."""
+    return ThreadpoolController().select(user_api="blas")

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kmeans_kernel._blocks import Array
-from kmeans_kernel._kernels import Kernel, gram_matrix, gram_product
+from kmeans_kernel._kernels import ExactGram, Kernel, gram_matrix
 from kmeans_kernel._lssvm import DOUBLE_UP_TO, solve_on_representatives
 from kmeans_kernel._model import FittedModel
 from kmeans_kernel._sphere import unit_rows
@@ -93,7 +93,7 @@ def train(
     clock = _Clock()
 
     def cluster_class(k: int) -> _ClusteredClass:
-        return _cluster_class(rows_of(k), classes[k], settings, rngs[k], watcher, workers)
+        return _cluster_class(lambda: rows_of(k), classes[k], settings, rngs[k], watcher, workers)
 
     with clock.stage("clustering"):
         largest_first = np.argsort(class_sizes)[::-1].tolist()
@@ -118,13 +118,10 @@ def train(
         with clock.stage("kernel"):
             return gram_matrix(directions, settings.kernel, dtype, workers)
 
-    def multiply(V: Array) -> Array:
-        return gram_product(directions, settings.kernel, V, workers)
-
     with clock.stage("solve"):
         solution = solve_on_representatives(
             gram,
-            multiply,
+            ExactGram(directions, settings.kernel, workers),
             np.eye(len(classes))[owners],
             settings.regularization,
             workers=workers,
@@ -166,7 +163,7 @@ class _ClusteredClass:
 
 
 def _cluster_class(
-    rows: Array,
+    make_rows: Callable[[], Array],
     label: object,
     settings: Settings,
     rng: np.random.Generator,
@@ -177,10 +174,12 @@ def _cluster_class(
         workers.checkpoint()
         watcher.iteration(label, n_iter, deviation)
 
+    start = perf_counter()
+    rows = make_rows()
     # Rows that will stand for themselves are kept as exactly as they came.
     few = len(rows) <= settings.n_representatives
-    start = perf_counter()
     directions = unit_rows(rows, settings.lift, np.float64 if few else np.float32)
+    del rows  # not held through K-means, which has its own copy
     on_sphere = perf_counter()
     found = cluster(
         directions,
@@ -191,7 +190,7 @@ def _cluster_class(
         rng=rng,
         on_iteration=on_iteration,
     )
-    watcher.class_done(label, len(rows), found)
+    watcher.class_done(label, len(directions), found)
     return _ClusteredClass(found, on_sphere - start, perf_counter() - on_sphere)
 
 

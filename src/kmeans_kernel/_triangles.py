@@ -1,13 +1,16 @@
 """A symmetric matrix twice in one buffer: to be factored, and to be multiplied by.
 
 On and above the diagonal the entries are rounded to the buffer's type; a factorisation may replace
-them. Below it they stay for residuals, more exactly than float32 could: as whole multiples of
-2⁻³⁰, in the same 32 bits. Kernel values are at most 1 but for rounding, so this always fits, and
-for values near 0.1 it is 16 times finer. The diagonal is kept apart, in float64.
+them. Below it they stay for residuals, as whole multiples of 2⁻³⁰ in the same 32 bits. That is
+finer than float32 for entries above 2⁻⁷, eight times so near a tenth, and it is the large entries
+whose rounding shows. Kernel values are at most 1 but for the rounding of the rows, which for the
+steepest kernel allowed makes it 1.3, so entries below 2 in size always fit. The diagonal is kept
+apart, in float64.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from kmeans_kernel._blocks import Array
-from kmeans_kernel._workers import ALONE, Workers
+from kmeans_kernel._workers import ALONE, Workers, shares
 
 _STEPS = 2.0**30
+_LARGEST = 2.0
 
 # A float64 tile of the lower triangle: it stays in the cache of a core while it is used twice.
 _TILE_HEIGHT, _TILE_WIDTH = 128, 512
@@ -43,6 +47,11 @@ class TwoTriangles:
         return cls(np.empty((m, m), dtype=dtype), np.empty(m))
 
     @property
+    def is_exact(self) -> bool:
+        """Whether what is kept below the diagonal is float64, as it came."""
+        return not self._in_steps
+
+    @property
     def rounding(self) -> float:
         """The root mean square of what rounding an entry below the diagonal makes it differ."""
         step = 1 / _STEPS if self._in_steps else float(np.finfo(np.float64).eps) / 2
@@ -60,6 +69,8 @@ class TwoTriangles:
             below = True
         self.buffer[columns, rows] = tile.T
         if self._in_steps:
+            if not -_LARGEST < tile.min() <= tile.max() < _LARGEST:
+                raise OverflowError(f"kernel values of {_LARGEST:g} and more cannot be stored")
             np.multiply(tile, _STEPS, out=tile)
             np.rint(tile, out=tile)
         np.copyto(self._below[rows, columns], tile, where=below, casting="unsafe")
@@ -69,8 +80,7 @@ class TwoTriangles:
         V = np.ascontiguousarray(V)
         tops = range(0, len(self.buffer), _TILE_HEIGHT)
         # The tiles are too small for BLAS to share out among cores, so the rows of tiles are.
-        shares = [tops[k :: workers.count] for k in range(workers.count)]
-        parts = workers.map(lambda share: self._part_product(V, share), shares)
+        parts = workers.map(lambda share: self._part_product(V, share), shares(tops, workers))
         product = sum(parts) / _STEPS if self._in_steps else sum(parts)
         return np.asarray(product + self.diagonal[:, np.newaxis] * V)
 
@@ -83,7 +93,7 @@ class TwoTriangles:
         """The buffer, read and written as what is kept below the diagonal."""
         return self.buffer.view(np.int32) if self._in_steps else self.buffer
 
-    def _part_product(self, V: Array, tops: range) -> Array:
+    def _part_product(self, V: Array, tops: Sequence[int]) -> Array:
         """Multiply by the rows of tiles that begin at `tops`, and by their mirror images."""
         out = np.zeros_like(V)
         below, scratch = self._below, np.empty((_TILE_HEIGHT, _TILE_WIDTH))

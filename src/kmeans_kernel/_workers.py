@@ -6,7 +6,7 @@ What these are, the caller decides: one thread, several, or later several machin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
 T = TypeVar("T")
@@ -18,7 +18,7 @@ class Workers(Protocol):
 
     @property
     def count(self) -> int:
-        """How many pieces are done at a time."""
+        """How many pieces are done at a time; it does not change."""
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> list[R]:
         """Return the function's results for the items, in their order.
@@ -48,3 +48,9 @@ class Alone:
 
 
 ALONE = Alone()
+
+
+def shares(items: Sequence[T], workers: Workers) -> list[Sequence[T]]:
+    """Deal items out, as many hands as there are workers; hands differ by at most one item."""
+    count = workers.count
+    return [items[k::count] for k in range(count)]

@@ -106,6 +106,8 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
     True
     """
 
+    _takes_lazy_rows = True
+
     def __init__(
         self,
         n_representatives: int = 100,

@@ -22,6 +22,7 @@ from kmeans_kernel._assignment import assign, own_similarities
 from kmeans_kernel._blocks import Array, row_blocks
 from kmeans_kernel._sphere import unit_rows
 from kmeans_kernel._spherical_kmeans import Init, cluster
+from kmeans_kernel._threads import threads_for
 from kmeans_kernel._validation import check_count, check_number, check_option, check_rows
 
 
@@ -110,15 +111,16 @@ class SphericalKMeans(
             )
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         directions = unit_rows(X)
-        found = cluster(
-            directions,
-            n_clusters,
-            init=init,
-            tol=tol,
-            max_iter=max_iter,
-            rng=np.random.default_rng(seed),
-            on_iteration=_write_deviation if self.verbose else None,
-        )
+        with threads_for(2.0 * n_clusters * X.size):
+            found = cluster(
+                directions,
+                n_clusters,
+                init=init,
+                tol=tol,
+                max_iter=max_iter,
+                rng=np.random.default_rng(seed),
+                on_iteration=_write_deviation if self.verbose else None,
+            )
         if not found.converged:
             warnings.warn(
                 f"K-means stopped at max_iter={max_iter} with a deviation of "

@@ -36,6 +36,8 @@ _OPERATIONS_PER_PIXEL = 200.0
 class _PixelTransformer(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
     """What the transformers share: they learn nothing but the number of pixels."""
 
+    _takes_lazy_rows = True
+
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Check the images; there is nothing to learn.
 

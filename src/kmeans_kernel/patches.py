@@ -19,7 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from kmeans_kernel._blocks import Array, IntArray, row_blocks
-from kmeans_kernel._lazy import LazyRows
+from kmeans_kernel._lazy import LazyRows, takes_lazy_rows
 from kmeans_kernel._validation import check_option, check_pixels, check_shape, codes_of
 from kmeans_kernel.images import as_images
 
@@ -105,7 +105,8 @@ class PatchVotingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 f"The 'classifier' parameter of {type(self).__name__} must be a scikit-learn "
                 f"classifier, got {self.classifier!r}."
             )
-        patches = lazy_patches(images, patch_shape)
+        make = lazy_patches if takes_lazy_rows(self.classifier) else extract_patches
+        patches = make(images, patch_shape)
         self.classifier_ = clone(self.classifier)
         self.classifier_.fit(patches, np.repeat(y, len(patches) // len(images)))
         self.classes_ = self.classifier_.classes_
