@@ -21,8 +21,13 @@ COLUMNS = 1024
 
 def column_blocks(n_columns: int) -> Iterator[slice]:
     """Cut columns into slices of `COLUMNS`."""
-    for start in range(0, n_columns, COLUMNS):
-        yield slice(start, min(start + COLUMNS, n_columns))
+    return blocks_of(n_columns, COLUMNS)
+
+
+def blocks_of(n: int, size: int) -> Iterator[slice]:
+    """Cut a length into slices of this size; the last may be shorter."""
+    for start in range(0, n, size):
+        yield slice(start, min(start + size, n))
 
 
 def product_blocks(X: Array, Y: Array) -> Iterator[tuple[slice, Array]]:
@@ -55,9 +60,7 @@ def cached_row_blocks(n_rows: int, width: int) -> Iterator[slice]:
 
 def row_blocks(n_rows: int, width: int) -> Iterator[slice]:
     """Cut `n_rows` rows of `width` entries each into slices of about `BLOCK_ENTRIES` entries."""
-    step = _block_height(width)
-    for start in range(0, n_rows, step):
-        yield slice(start, min(start + step, n_rows))
+    return blocks_of(n_rows, _block_height(width))
 
 
 def _block_height(width: int) -> int:

@@ -9,13 +9,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import softmax
 
-from kmeans_kernel._blocks import COLUMNS, Array, IntArray, column_blocks, row_blocks
+from kmeans_kernel._blocks import Array, IntArray, blocks_of
 from kmeans_kernel._kernels import Kernel
 from kmeans_kernel._sphere import unit_rows, unlift
 from kmeans_kernel._workers import ALONE, Workers
 
-# A block of rows is this many times smaller than other row blocks: several workers share them out.
-_BLOCKS_SMALLER = 2
+# Rows and representatives of a block: large enough for the products to run at full speed, small
+# enough for the kernel and the second product to find it in cache.
+_BLOCK_ROWS, _BLOCK_COLUMNS = 1024, 512
 
 # Products of some hundred float32 terms of one sign are off by about this much.
 _FLOAT32_COSINE_ERROR = 1e-6
@@ -86,20 +87,18 @@ class FittedModel:
         directions = self.directions.astype(dtype, copy=False)
         dual_coef = self.dual_coef.astype(dtype, copy=False)
         scores = np.tile(self.intercept.astype(dtype), (len(X), 1))
-        columns = list(column_blocks(len(directions)))
+        columns = list(blocks_of(len(directions), _BLOCK_COLUMNS))
 
         def add_scores(rows: slice) -> None:
             block = unit_rows(X[rows], self.lift, dtype)
-            buffer = np.empty((len(block), min(COLUMNS, len(directions))), dtype=dtype)
+            buffer = np.empty((len(block), min(_BLOCK_COLUMNS, len(directions))), dtype=dtype)
             for some in columns:
                 values = buffer[:, : some.stop - some.start]
                 np.matmul(block, directions[some].T, out=values)
                 self.kernel.apply(values)
                 scores[rows] += values @ dual_coef[some]
 
-        # Blocks of rows and a thousand representatives: large enough for the products to run at
-        # full speed, small enough for the kernel and the second product to find them in cache.
-        workers.map(add_scores, row_blocks(len(X), _BLOCKS_SMALLER * COLUMNS))
+        workers.map(add_scores, blocks_of(len(X), _BLOCK_ROWS))
         return scores
 
     def probabilities(self, scores: Array) -> Array:
