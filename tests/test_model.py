@@ -29,8 +29,8 @@ def model(lift=0.0, dtype=np.float64, m=8, d=3, n_classes=3, temperature=0.5):
 @pytest.mark.parametrize("columns", [1024, 3])
 def test_scores_and_probabilities_equal_the_twin(lift, columns, monkeypatch):
     monkeypatch.setattr("kmeans_kernel._blocks.BLOCK_ENTRIES", 4 * columns)
-    monkeypatch.setattr("kmeans_kernel._blocks.COLUMNS", columns)
-    monkeypatch.setattr("kmeans_kernel._model.COLUMNS", columns)
+    monkeypatch.setattr("kmeans_kernel._model._BLOCK_COLUMNS", columns)
+    monkeypatch.setattr("kmeans_kernel._model._BLOCK_ROWS", 2)
     X = np.vstack([np.random.default_rng(1).normal(size=(9, 3)), np.zeros((1, 3))])
     fitted = model(lift)
     expected = twin.scores(
