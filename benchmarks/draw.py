@@ -11,7 +11,7 @@ import matplotlib as mpl
 mpl.use("agg")
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from benchmarks.scaling import fitted_exponent
 
@@ -121,6 +121,8 @@ def draw_scaling(rows: list[dict[str, Any]], path: Path) -> None:
                 axes.set(xscale="log", yscale="log", xlabel=GROWS[grows], ylabel=label)
                 axes.set_xticks(values, [f"{v:,}" for v in values])
                 axes.minorticks_off()
+                axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+                axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
                 axes.legend(frameon=False, title="exponent: fitted (theory)", fontsize=9)
         figure.tight_layout()
         figure.savefig(path, dpi=110)
