@@ -54,7 +54,7 @@ def test_no_more_classes_are_held_than_there_are_workers(workers, most, rng):
 
     rngs = [np.random.default_rng(k) for k in range(8)]
     train(rows_of, [3000] * 8, np.arange(8), SETTINGS, rngs, Silent(), workers)
-    assert max(most_held) == most
+    assert max(most_held) <= most
 
 
 @pytest.mark.parametrize(
