@@ -191,7 +191,8 @@ def rows(mnist: Bunch, *, quick: bool) -> Iterator[tuple[str, Callable[[], dict[
         pixels = PixelNormalizer().fit_transform(images)
         n, works = kmeans_contest(pixels, q, 5 if quick else None)
         name = f"K-means, {title}, k = {q}, {n} iterations"
-        repeats = REPEATS_OF_SHORT_ROWS if len(images) < 10_000 else REPEATS
+        short = len(images) < 10_000 and not quick
+        repeats = REPEATS_OF_SHORT_ROWS if short else REPEATS
         return against_rivals(name, works, repeats, goal, ["scikit-learn", "faiss"])
 
     def solve(m: int) -> dict[str, Any]:
@@ -210,13 +211,13 @@ def rows(mnist: Bunch, *, quick: bool) -> Iterator[tuple[str, Callable[[], dict[
     def program(q: int) -> dict[str, Any]:
         errors: dict[str, float] = {}
         title = f"raw + FFT, Q = {q:,}, from the files to the error"
-        works = program_contest(q, errors)
+        works = program_contest(q, errors, n_train=10_000 if quick else 60_000)
         row = against_rivals(title, works, REPEATS, 6.0, ["plain float64"])
         return {**row, "error_percent": {name: round(e, 2) for name, e in errors.items()}}
 
     def imports() -> dict[str, Any]:
         title = "import of the package; bare: of scikit-learn's classifier modules"
-        return against_limit(title, import_contest(), 7, 1.5)
+        return against_limit(title, import_contest(), 3 if quick else 7, 1.5)
 
     for q, goal in ((100, 1.0), (1000, 2.0), (2500, 1.8)):
         yield f"kmeans class {q}", lambda q=q, goal=goal: kmeans("one class", threes, q, goal)
