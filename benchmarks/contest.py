@@ -1,14 +1,20 @@
-"""How a contest is run: interleaved and repeated in one process, as medians and ratios."""
+"""How a contest is run: interleaved and repeated in one process, or each in a fresh one."""
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import warnings
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
+
+from experiments.records import in_fresh_process, run_jobs
+
+RESULTS = Path(__file__).parent / "results"
 
 Work = Callable[[], object]
 
@@ -79,3 +85,22 @@ def _row(
     }  # fmt: skip
     print(f"{title}: {ratio:.2f} ({target}) {rounded}", flush=True)
     return row
+
+
+def run_benchmark(
+    name: str,
+    told: str | None,
+    jobs: Callable[[bool], list[dict[str, Any]]],
+    packages: Iterable[str] = (),
+) -> None:
+    """Measure the jobs that are missing, each in a process of its own: the program of a benchmark.
+
+    `jobs` takes whether the quick version is wanted; that is measured anew.
+    """
+    parser = argparse.ArgumentParser(description=told)
+    parser.add_argument("--quick", action="store_true", help="small sizes, measured anew")
+    quick = parser.parse_args().quick
+    path = RESULTS / (f"quick_{name}.json" if quick else f"{name}.json")
+    if quick:
+        path.unlink(missing_ok=True)
+    run_jobs(path, jobs(quick), lambda job: in_fresh_process(f"benchmarks.{name}", job), packages)

@@ -12,19 +12,17 @@ customary ones for such rows; nothing was chosen by the test set.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import warnings
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from experiments.records import answer, in_fresh_process, memory_bytes, run_jobs, version_of
+from benchmarks.contest import run_benchmark
+from experiments.records import answer, memory_bytes, version_of
 from kmeans_kernel import KMeansKernelClassifier, PixelNormalizer, datasets
 
-RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("scikit-learn-intelex", "lightgbm")
 
 SIZES = {  # our Q, Nystroem's components
@@ -119,17 +117,7 @@ def measure(data: str, method: str, size: int | None) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    """Measure what is missing."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="digits alone, measured anew")
-    options = parser.parse_args()
-    path = RESULTS / ("quick_peers.json" if options.quick else "peers.json")
-    if options.quick:
-        path.unlink(missing_ok=True)
-    names = ["digits"] if options.quick else list(SIZES)
-    run_jobs(path, jobs(names), lambda job: in_fresh_process("benchmarks.peers", job), PACKAGES)
-
-
 if __name__ == "__main__":
-    answer(measure) or main()
+    answer(measure) or run_benchmark(
+        "peers", __doc__, lambda quick: jobs(["digits"] if quick else list(SIZES)), PACKAGES
+    )

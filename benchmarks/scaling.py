@@ -11,20 +11,18 @@ it ends.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import warnings
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from experiments.records import answer, forget_peak, in_fresh_process, memory_bytes, run_jobs
+from benchmarks.contest import run_benchmark
+from experiments.records import answer, forget_peak, memory_bytes
 from kmeans_kernel import KMeansKernelClassifier, PixelNormalizer
 from kmeans_kernel.datasets import load_mnist
 
-RESULTS = Path(__file__).parent / "results"
 ITERATIONS = 10
 RUNS = 3
 
@@ -87,17 +85,7 @@ def fitted_exponent(values: list[float], measured: list[float]) -> float:
     return float(np.polyfit(np.log(values), np.log(measured), 1)[0])
 
 
-def main() -> None:
-    """Measure what is missing."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="small sizes, measured anew")
-    options = parser.parse_args()
-    path = RESULTS / ("quick_scaling.json" if options.quick else "scaling.json")
-    if options.quick:
-        path.unlink(missing_ok=True)
-    growing = QUICK if options.quick else GROWING
-    run_jobs(path, jobs(growing), lambda job: in_fresh_process("benchmarks.scaling", job))
-
-
 if __name__ == "__main__":
-    answer(measure) or main()
+    answer(measure) or run_benchmark(
+        "scaling", __doc__, lambda quick: jobs(QUICK if quick else GROWING)
+    )

@@ -14,7 +14,6 @@ import argparse
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from sklearn.cluster import KMeans
 from sklearn.utils import Bunch
 
 from benchmarks import plain
-from benchmarks.contest import Work, against_bytes, against_limit, against_rivals
+from benchmarks.contest import RESULTS, Work, against_bytes, against_limit, against_rivals
 from experiments.records import facts, in_fresh_process, read_json, version_of, write_json
 from kmeans_kernel import paper
 from kmeans_kernel._kernels import ExactGram, Polynomial, gram_matrix
@@ -35,7 +34,6 @@ from kmeans_kernel.datasets import load_mnist
 from kmeans_kernel.images import PixelNormalizer
 from kmeans_kernel.patches import extract_patches
 
-RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("faiss-cpu", "superkmeans", "threadpoolctl")
 REPEATS = 3
 REPEATS_OF_SHORT_ROWS = 9  # a second or less each

@@ -9,14 +9,13 @@ dropped lives here, so that the figures can be checked and a better try can begi
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh, solve_triangular
 from sklearn.utils import Bunch
 
-from benchmarks.contest import median_seconds
+from benchmarks.contest import RESULTS, median_seconds
 from experiments.records import run_jobs
 from kmeans_kernel import _spherical_kmeans, paper
 from kmeans_kernel._assignment import assign
@@ -26,7 +25,6 @@ from kmeans_kernel._spherical_kmeans import cluster
 from kmeans_kernel._threads import Threads
 from kmeans_kernel.datasets import load_mnist
 
-RESULTS = Path(__file__).parent / "results" / "tried.json"
 REPEATS = 3
 
 Timed = tuple[Callable[[], object], Callable[[], object]]
@@ -194,7 +192,7 @@ def main() -> None:
     """Measure what is missing."""
     mnist = load_mnist()
     jobs = [{"idea": idea, "on": on, "kept": kept} for idea, on, kept, _ in IDEAS]
-    run_jobs(RESULTS, jobs, lambda job: measure(job, mnist))
+    run_jobs(RESULTS / "tried.json", jobs, lambda job: measure(job, mnist))
 
 
 if __name__ == "__main__":

@@ -47,8 +47,8 @@ def gathered_product_blocks(
     height = min(len(chosen), _block_height(max(len(Y), X.shape[1])))
     gathered = np.empty((height, X.shape[1]), dtype=X.dtype)
     buffer = np.empty((height, len(Y)), dtype=X.dtype)
-    for start in range(0, len(chosen), max(1, height)):
-        rows = chosen[start : start + height]
+    for block in blocks_of(len(chosen), max(1, height)):
+        rows = chosen[block]
         left = np.take(X, rows, axis=0, out=gathered[: len(rows)], mode="clip")
         yield rows, np.matmul(left, Y.T, out=buffer[: len(rows)])
 

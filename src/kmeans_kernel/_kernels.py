@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from kmeans_kernel._blocks import COLUMNS, Array, IntArray, column_blocks
+from kmeans_kernel._blocks import Array, IntArray, blocks_of, column_blocks
 from kmeans_kernel._triangles import TwoTriangles
 from kmeans_kernel._workers import ALONE, Workers, shares
 
@@ -112,31 +112,37 @@ class ExactGram:
     def multiply_rows(self, V: Array, rows: IntArray) -> Array:
         """Return some rows of the matrix times V (m, K)."""
         out = np.zeros((len(rows), V.shape[1]))
-        left = self.directions[rows].astype(np.float64)
-        for columns in column_blocks(len(V)):
-            tile = left @ self.directions[columns].astype(np.float64).T
-            self.kernel.apply(tile)
+        for columns, tile in _tiles(
+            self.directions, self.kernel, rows, list(column_blocks(len(V)))
+        ):
             out += tile @ V[columns]
         return out
 
 
 def _rows_of_tiles(m: int) -> list[slice]:
     """Cut m rows into the heights of tiles; the longest rows of tiles, the last, come first."""
-    return [slice(top, min(top + _TILE_HEIGHT, m)) for top in range(0, m, _TILE_HEIGHT)][::-1]
+    return list(blocks_of(m, _TILE_HEIGHT))[::-1]
 
 
 def _tiles_beside(directions: Array, kernel: Kernel, rows: slice) -> Iterator[tuple[slice, Array]]:
-    """Compute these rows of the kernel matrix in float64, tile by tile, up to the diagonal.
+    """Compute these rows of the kernel matrix, tile by tile, up to the diagonal."""
+    return _tiles(directions, kernel, rows, [*column_blocks(rows.start), rows])
+
+
+def _tiles(
+    directions: Array, kernel: Kernel, rows: slice | IntArray, columns: list[slice]
+) -> Iterator[tuple[slice, Array]]:
+    """Compute these rows and columns of the kernel matrix in float64, tile by tile.
 
     Each tile is in the same buffer: it is the caller's until the next.
     """
     left = directions[rows].astype(np.float64)
-    widest = min(rows.stop, COLUMNS)
+    widest = max(some.stop - some.start for some in columns)
     right = np.empty((widest, directions.shape[1]))
     buffer = np.empty((len(left), widest))
-    for columns in [*column_blocks(rows.start), rows]:
-        width = columns.stop - columns.start
-        right[:width] = directions[columns]
+    for some in columns:
+        width = some.stop - some.start
+        right[:width] = directions[some]
         tile = np.matmul(left, right[:width].T, out=buffer[:, :width])
         kernel.apply(tile)
-        yield columns, tile
+        yield some, tile

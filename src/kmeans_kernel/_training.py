@@ -91,20 +91,7 @@ def train(
     rngs : one for each class
     """
     clock = _Clock()
-
-    def cluster_class(k: int) -> _ClusteredClass:
-        return _cluster_class(lambda: rows_of(k), classes[k], settings, rngs[k], watcher, workers)
-
-    with clock.stage("clustering"):
-        largest_first = np.argsort(class_sizes)[::-1].tolist()
-        hands = workers if busy_share(class_sizes, workers.count) >= _BUSY_ENOUGH else ALONE
-        done = dict(zip(largest_first, hands.map(cluster_class, largest_first), strict=True))
-    clustered = [done[k] for k in range(len(classes))]
-    clock.split("clustering", {
-        "sphere": sum(c.sphere_seconds for c in clustered),
-        "kmeans": sum(c.kmeans_seconds for c in clustered),
-    })  # fmt: skip
-    found = [c.found for c in clustered]
+    found = _cluster_classes(rows_of, class_sizes, classes, settings, rngs, watcher, workers, clock)
     sizes = [len(c.centroids) for c in found]
     watcher.solving(sum(sizes))
     directions = np.concatenate([c.centroids for c in found])
@@ -143,6 +130,32 @@ def train(
         relative_residual=solution.relative_residual,
         seconds=clock.seconds,
     )
+
+
+def _cluster_classes(
+    rows_of: Callable[[int], Array],
+    class_sizes: Sequence[int],
+    classes: npt.NDArray[Any],
+    settings: Settings,
+    rngs: Sequence[np.random.Generator],
+    watcher: Watcher,
+    workers: Workers,
+    clock: _Clock,
+) -> list[Clustering]:
+    """Cluster every class, side by side where that keeps the workers busy, the largest first."""
+
+    def cluster_class(k: int) -> _ClusteredClass:
+        return _cluster_class(lambda: rows_of(k), classes[k], settings, rngs[k], watcher, workers)
+
+    hands = workers if busy_share(class_sizes, workers.count) >= _BUSY_ENOUGH else ALONE
+    with clock.stage("clustering"):
+        largest_first = np.argsort(class_sizes)[::-1].tolist()
+        done = dict(zip(largest_first, hands.map(cluster_class, largest_first), strict=True))
+    clock.split("clustering", {
+        "sphere": sum(c.sphere_seconds for c in done.values()),
+        "kmeans": sum(c.kmeans_seconds for c in done.values()),
+    })  # fmt: skip
+    return [done[k].found for k in range(len(classes))]
 
 
 def busy_share(sizes: Sequence[int], n_workers: int) -> float:
