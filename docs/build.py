@@ -167,7 +167,7 @@ def peers_table() -> str:
         "| data | classifier | test error | training | prediction | peak memory | runs |",
         "|---|---|---:|---:|---:|---:|---:|",
     ]
-    for row in results["rows"]:
+    for row in sorted(results["rows"], key=peer_order):
         letter = "Q" if row["method"] == "ours" else "m"
         size = "" if row["size"] is None else f", {letter} = {row['size']}"
         lines.append(
@@ -177,6 +177,12 @@ def peers_table() -> str:
         )
     note = "Median times and mean errors of the runs, each with its own seed"
     return "\n".join([*lines, "", machine_note(note, results["rows"])])
+
+
+def peer_order(row: dict[str, Any]) -> tuple[int, int, int]:
+    """Return what sorts rows by data set, method and size, in whatever order they were measured."""
+    methods = ["ours", *draw.PEERS]
+    return list(draw.TITLES).index(row["data"]), methods.index(row["method"]), row["size"] or 0
 
 
 def exponents_table() -> str:
