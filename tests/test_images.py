@@ -107,3 +107,15 @@ def test_lists_and_huge_pixels(transformer, rng):
     np.testing.assert_allclose(transformer.fit_transform(images * 1e307), expected, atol=1e-12)
     with pytest.raises(ValueError, match="X must hold numbers, got text"):
         transformer.fit(images.reshape(3, 16).astype(str))
+
+
+@pytest.mark.parametrize("transformer", [PixelNormalizer(), FourierFeatures()])
+def test_images_of_another_shape_are_refused(transformer, rng):
+    transformer.fit(rng.random((3, 4, 6)))
+    assert transformer.image_shape_ == (4, 6)
+    transformer.transform(rng.random((2, 24)))
+    with pytest.raises(ValueError, match="images of 4 × 6 pixels, as those seen in fit, got 6 × 4"):
+        transformer.transform(rng.random((2, 6, 4)))
+    transformer.fit(rng.random((3, 24)))
+    assert transformer.image_shape_ is None
+    transformer.transform(rng.random((2, 6, 4)))

@@ -54,6 +54,7 @@ class _PixelTransformer(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
             check_lazy_rows(self, X, reset=True)
         else:
             check_pixels(self, X, reset=True)
+        self.image_shape_ = _image_shape(X)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -71,7 +72,14 @@ class _PixelTransformer(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
         if isinstance(X, LazyRows):
             check_lazy_rows(self, X, reset=False)
             return X.map(self._features, self._n_features_out, _dtype_for(X))
-        return self._features(check_pixels(self, X, reset=False))
+        rows = check_pixels(self, X, reset=False)
+        seen, shape = self.image_shape_, _image_shape(X)
+        if seen is not None and shape is not None and shape != seen:
+            raise ValueError(
+                f"X must hold images of {seen[0]} × {seen[1]} pixels, as those seen in fit, got "
+                f"{shape[0]} × {shape[1]}."
+            )
+        return self._features(rows)
 
     def _features(self, X: npt.NDArray[Any]) -> Array:
         out = np.empty((len(X), self._n_features_out), dtype=_dtype_for(X))
@@ -111,6 +119,7 @@ class PixelNormalizer(OneToOneFeatureMixin, _PixelTransformer):
     ----------
     n_features_in_ : int
         Number of pixels seen in `fit`.
+    image_shape_ : (height, width), or None when `fit` saw rows
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, when X had string column names.
 
@@ -146,6 +155,7 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, _PixelTransformer):
     ----------
     n_features_in_ : int
         Number of pixels seen in `fit`.
+    image_shape_ : (height, width), or None when `fit` saw rows
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, when X had string column names.
 
@@ -228,6 +238,12 @@ def _centered(X: Array) -> Array:
     centered: Array = X - X.mean(axis=1, keepdims=True)
     centered[(highest == lowest)[:, 0]] = 0.0
     return centered
+
+
+def _image_shape(X: Any) -> tuple[int, int] | None:
+    """Return height and width of images, None for rows."""
+    shape: tuple[int, ...] = np.shape(X) if isinstance(X, list | tuple) else getattr(X, "shape", ())
+    return (int(shape[1]), int(shape[2])) if len(shape) == 3 else None
 
 
 def _dtype_for(X: npt.NDArray[Any] | LazyRows) -> npt.DTypeLike:
