@@ -23,7 +23,6 @@ from sklearn.utils import Bunch
 
 from benchmarks import plain
 from benchmarks.contest import RESULTS, Work, against_bytes, against_limit, against_rivals
-from experiments.records import facts, in_fresh_process, read_json, version_of, write_json
 from kmeans_kernel import paper
 from kmeans_kernel._kernels import ExactGram, Polynomial, gram_matrix
 from kmeans_kernel._lssvm import solve_on_representatives
@@ -33,6 +32,7 @@ from kmeans_kernel._threads import Threads
 from kmeans_kernel.datasets import load_mnist
 from kmeans_kernel.images import PixelNormalizer
 from kmeans_kernel.patches import extract_patches
+from kmeans_kernel.records import facts, in_fresh_process, read_json, version_of, write_json
 
 PACKAGES = ("faiss-cpu", "superkmeans", "threadpoolctl")
 REPEATS = 3
@@ -178,7 +178,7 @@ def import_contest() -> dict[str, Work]:
     def python(code: str) -> Work:
         return lambda: subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603
 
-    return {"ours": python("import kmeans_kernel"), "bare": python(SKLEARN_CLASSIFIERS)}
+    return {"ours": python("from kmeans_kernel import *"), "bare": python(SKLEARN_CLASSIFIERS)}
 
 
 def rows(mnist: Bunch, *, quick: bool) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
@@ -235,9 +235,8 @@ def rows(mnist: Bunch, *, quick: bool) -> Iterator[tuple[str, Callable[[], dict[
 
 def raw_memory() -> dict[str, Any]:
     """Measure the memory of paper.raw(2500) above the data."""
-    found: Any = in_fresh_process(
-        "experiments.paper_points", {"features": "raw", "q": 2500, "seed": 0}
-    )
+    job = {"features": "raw", "q": 2500, "seed": 0}
+    found: Any = in_fresh_process("kmeans_kernel.reproduction", job)
     used = found["fit_peak_bytes"] - found["loaded_bytes"]
     target = "at most 1.3 times one float32 m × m matrix"
     title = "peak memory of the fit above the data, raw, Q = 2500"
@@ -253,7 +252,7 @@ def patches_5000() -> dict[str, Any]:
     path = RESULTS / "patches_5000.json"
     if not path.exists():
         job = {"features": "patches", "q": 5000, "seed": 0}
-        measured = in_fresh_process("experiments.paper_points", job)
+        measured = in_fresh_process("kmeans_kernel.reproduction", job)
         write_json(path, {"machine": facts(), **job, **measured})
     found: dict[str, Any] = read_json(path)
     return found

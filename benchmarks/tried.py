@@ -16,7 +16,6 @@ from scipy.linalg import cho_factor, cho_solve, eigh, solve_triangular
 from sklearn.utils import Bunch
 
 from benchmarks.contest import RESULTS, median_seconds
-from experiments.records import run_jobs
 from kmeans_kernel import _spherical_kmeans, paper
 from kmeans_kernel._assignment import assign
 from kmeans_kernel._kernels import ExactGram, Polynomial, gram_matrix
@@ -24,6 +23,7 @@ from kmeans_kernel._lssvm import solve_on_representatives
 from kmeans_kernel._spherical_kmeans import cluster
 from kmeans_kernel._threads import Threads
 from kmeans_kernel.datasets import load_mnist
+from kmeans_kernel.records import run_jobs
 
 REPEATS = 3
 
