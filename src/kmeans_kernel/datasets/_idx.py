@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import math
 import zlib
 from os import PathLike
@@ -45,13 +46,18 @@ def read_idx(path: str | PathLike[str]) -> npt.NDArray[Any]:
             raise ValueError(f"{path} is damaged or cut short: {error}. Fetch it again.") from error
 
 
+def decode_idx(content: bytes, name: str) -> npt.NDArray[Any]:
+    """Return the array of an uncompressed IDX file; `name` is what to call it."""
+    return _read(io.BytesIO(content), name)
+
+
 def encode_idx(array: npt.NDArray[np.uint8]) -> bytes:
     """Return the bytes of an uncompressed IDX file that holds an array of bytes."""
     sizes = np.array(array.shape, dtype=">u4").tobytes()
     return bytes([0, 0, 0x08, array.ndim]) + sizes + array.tobytes()
 
 
-def _read(stream: IO[bytes], path: Path) -> npt.NDArray[Any]:
+def _read(stream: IO[bytes], path: Path | str) -> npt.NDArray[Any]:
     magic = stream.read(4)
     if len(magic) < 4 or magic[:2] != b"\0\0" or magic[2] not in _TYPES or not 1 <= magic[3] <= 8:
         raise ValueError(

@@ -1,0 +1,125 @@
+"""What a fitted estimator is: its steps, its classifier, its representatives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.pipeline import Pipeline
+
+from kmeans_kernel._blocks import Array
+from kmeans_kernel._kernels import Gaussian, Polynomial
+from kmeans_kernel.classifier import KMeansKernelClassifier
+from kmeans_kernel.images import FourierFeatures, PixelNormalizer
+from kmeans_kernel.patches import PatchVotingClassifier
+
+
+def classifier_of(estimator: Any) -> KMeansKernelClassifier:
+    """Return the K-means kernel classifier within an estimator."""
+    while not isinstance(estimator, KMeansKernelClassifier):
+        if isinstance(estimator, Pipeline):
+            estimator = estimator[-1]
+        elif isinstance(estimator, PatchVotingClassifier):
+            estimator = estimator.classifier_
+        else:
+            raise TypeError(f"{type(estimator).__name__} holds no KMeansKernelClassifier.")
+    return estimator
+
+
+def sees_images(estimator: Any) -> bool:
+    """Say whether an estimator takes images (n, height, width)."""
+    if isinstance(estimator, Pipeline):
+        return sees_images(estimator[0])
+    return isinstance(estimator, PatchVotingClassifier | PixelNormalizer | FourierFeatures)
+
+
+def describe(estimator: Any) -> dict[str, Any]:
+    """Return what there is to know about a fitted estimator, as plain values."""
+    classifier = classifier_of(estimator)
+    model = classifier.model_
+    counts = model.representative_counts
+    classes = []
+    for k, label in enumerate(model.classes.tolist()):
+        own = counts[model.representative_classes == k]
+        classes.append(
+            {
+                "label": label,
+                "representatives": len(own),
+                "rows": int(own.sum()),
+                "smallest": int(own.min()),
+                "median": float(np.median(own)),
+                "largest": int(own.max()),
+            }
+        )
+    arrays = (model.directions, model.dual_coef, model.intercept, counts)
+    return {
+        "steps": _steps(estimator),
+        "features": int(estimator.n_features_in_),
+        "feature_names": _names(estimator),
+        "kernel": _kernel(model.kernel),
+        "regularization": classifier.regularization,
+        "lift": model.lift,
+        "representatives": len(model.directions),
+        "model_bytes": int(sum(array.nbytes for array in arrays)),
+        "relative_residual": classifier.relative_residual_,
+        "iterations": classifier.n_iter_.tolist(),
+        "classes": classes,
+    }
+
+
+def representative_images(estimator: Any, per_class: int) -> npt.NDArray[Any] | None:
+    """Return (K, per_class, height, width) images of the largest representatives, if they are some.
+
+    None when the classifier was not trained on images. Missing ones are NaN.
+    """
+    shape = _image_shape(estimator)
+    if shape is None:
+        return None
+    model = classifier_of(estimator).model_
+    pixels: Array = model.representatives[:, : shape[0] * shape[1]]
+    out = np.full((len(model.classes), per_class, *shape), np.nan)
+    for k in range(len(model.classes)):
+        own = np.flatnonzero(model.representative_classes == k)
+        largest = own[np.argsort(-model.representative_counts[own], kind="stable")][:per_class]
+        out[k, : len(largest)] = pixels[largest].reshape(-1, *shape)
+    return out
+
+
+def _image_shape(estimator: Any) -> tuple[int, int] | None:
+    """Return height and width of what the classifier saw, None if it saw no images."""
+    if isinstance(estimator, PatchVotingClassifier):
+        shape: tuple[int, int] = estimator.patch_shape_
+        return shape
+    if not isinstance(estimator, Pipeline):
+        return None
+    first = estimator[0]
+    if not isinstance(first, PixelNormalizer | FourierFeatures):
+        return None
+    if first.image_shape_ is not None:
+        return first.image_shape_
+    side = round(float(first.n_features_in_) ** 0.5)
+    return (side, side) if side * side == first.n_features_in_ else None
+
+
+def _steps(estimator: Any) -> list[str]:
+    if isinstance(estimator, Pipeline):
+        return [name for _, step in estimator.steps for name in _steps(step)]
+    if isinstance(estimator, PatchVotingClassifier):
+        height, width = estimator.patch_shape_
+        own = f"PatchVotingClassifier({height} × {width}, {estimator.vote})"
+        return [own, *_steps(estimator.classifier_)]
+    return [type(estimator).__name__]
+
+
+def _names(estimator: Any) -> list[str] | None:
+    names = getattr(estimator, "feature_names_in_", None)
+    return None if names is None else [str(name) for name in names]
+
+
+def _kernel(kernel: Any) -> str:
+    if isinstance(kernel, Polynomial):
+        return f"polynomial, degree {kernel.degree}"
+    if isinstance(kernel, Gaussian):
+        return f"Gaussian, gamma {kernel.gamma:g}"
+    return repr(kernel)
