@@ -146,16 +146,24 @@ class PatchVotingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         by_majority = check_option(self, "vote", "majority", "sum") == "majority"
-        shares = []
+        shares = [vote_shares(scores, by_majority=by_majority) for scores in self.patch_scores(X)]
+        return np.concatenate(shares)  # at least one block: no images were refused
+
+    def patch_scores(self, X: Any) -> Iterator[Array]:
+        """Give the scores of all patches, for blocks of images as large as memory likes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, height, width), or rows of pixels
+
+        Yields
+        ------
+        ndarray of shape (n_images, n_patches, n_classes)
+        """
+        check_is_fitted(self)
         for patches, n_images in self._patch_blocks(self._images(X, reset=False)):
             scores = self._patch_scores(patches, self.score_method_)
-            scores = scores.reshape(n_images, -1, len(self.classes_))
-            share = softmax(scores.mean(axis=1, dtype=np.float64), axis=1)
-            if by_majority:
-                winners = scores.argmax(axis=2)[..., np.newaxis] == np.arange(scores.shape[2])
-                share = (winners.sum(axis=1) + share) / (scores.shape[1] + 1)
-            shares.append(share)
-        return np.concatenate(shares)  # at least one block: no images were refused
+            yield scores.reshape(n_images, -1, len(self.classes_))
 
     def _images(self, X: Any, *, reset: bool) -> npt.NDArray[Any]:
         """Return X as finite images, of the shape seen in `fit` unless this is it."""
@@ -213,6 +221,15 @@ class PatchVotingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         tags.input_tags.two_d_array = False
         tags.input_tags.three_d_array = True
         return tags
+
+
+def vote_shares(scores: Array, *, by_majority: bool) -> Array:
+    """Return the (n, K) shares of the vote from the scores (n, P, K) of the patches."""
+    share: Array = softmax(scores.mean(axis=1, dtype=np.float64), axis=1)
+    if by_majority:
+        winners = scores.argmax(axis=2)[..., np.newaxis] == np.arange(scores.shape[2])
+        share = (winners.sum(axis=1) + share) / (scores.shape[1] + 1)
+    return share
 
 
 def extract_patches(images: npt.NDArray[Any], shape: tuple[int, int]) -> npt.NDArray[Any]:
