@@ -4,11 +4,16 @@ The classifiers and transformers are here; `kmeans_kernel.paper` holds the paper
 classifiers, `kmeans_kernel.datasets` the data.
 """
 
-from kmeans_kernel import datasets, paper
-from kmeans_kernel.classifier import KMeansKernelClassifier
-from kmeans_kernel.cluster import SphericalKMeans
-from kmeans_kernel.images import FourierFeatures, PixelNormalizer
-from kmeans_kernel.patches import PatchVotingClassifier
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kmeans_kernel import datasets, paper
+    from kmeans_kernel.classifier import KMeansKernelClassifier
+    from kmeans_kernel.cluster import SphericalKMeans
+    from kmeans_kernel.images import FourierFeatures, PixelNormalizer
+    from kmeans_kernel.patches import PatchVotingClassifier
+    from kmeans_kernel.persistence import load_model, save_model
 
 __version__ = "0.1.0"
 
@@ -19,5 +24,32 @@ __all__ = [
     "PixelNormalizer",
     "SphericalKMeans",
     "datasets",
+    "load_model",
     "paper",
+    "save_model",
 ]
+
+# Where each name is. A module is imported when a name of it is first asked for: the command line
+# answers --help without waiting for scikit-learn.
+_HOMES = {
+    "FourierFeatures": "images",
+    "KMeansKernelClassifier": "classifier",
+    "PatchVotingClassifier": "patches",
+    "PixelNormalizer": "images",
+    "SphericalKMeans": "cluster",
+    "load_model": "persistence",
+    "save_model": "persistence",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(f"{__name__}.{_HOMES.get(name, name)}")
+    found = getattr(module, name) if name in _HOMES else module
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

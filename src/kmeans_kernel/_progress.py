@@ -3,10 +3,39 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from threading import Lock
 from time import perf_counter
+from typing import TypeAlias
 
 from kmeans_kernel._spherical_kmeans import Clustering
+from kmeans_kernel._training import Watcher
+
+# Makes a watcher from the number of rows of each class.
+WatcherFactory: TypeAlias = Callable[[list[int]], Watcher]
+
+_others: ContextVar[WatcherFactory | None] = ContextVar("watcher", default=None)
+
+
+@contextmanager
+def watched_by(factory: WatcherFactory) -> Iterator[None]:
+    """Let the fits inside be watched by what the factory makes."""
+    token = _others.set(factory)
+    try:
+        yield
+    finally:
+        _others.reset(token)
+
+
+def watcher_for(row_counts: list[int], *, verbose: bool) -> Watcher:
+    """Return the watcher of a fit: one that was set, else one that prints, else a silent one."""
+    factory = _others.get()
+    if factory is not None:
+        return factory(row_counts)
+    return Printed(row_counts) if verbose else Silent()
+
 
 # More classes at work than these would not fit on a line.
 _MOST_SHOWN = 2

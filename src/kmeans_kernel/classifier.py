@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from kmeans_kernel._blocks import Array
 from kmeans_kernel._kernels import Gaussian, Kernel, Polynomial
 from kmeans_kernel._model import FittedModel
-from kmeans_kernel._progress import Printed, Silent
+from kmeans_kernel._progress import watcher_for
 from kmeans_kernel._spherical_kmeans import Init
 from kmeans_kernel._threads import threads_for
 from kmeans_kernel._training import Settings, train
@@ -170,7 +170,7 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
                 classes,
                 settings,
                 [np.random.default_rng(seed) for seed in seeds],
-                Printed(sizes) if self.verbose else Silent(),
+                watcher_for(sizes, verbose=self.verbose),
                 workers,
             )
         if not training.converged.all():

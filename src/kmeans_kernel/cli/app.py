@@ -1,0 +1,51 @@
+"""The program `kmeans-kernel`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+import kmeans_kernel
+from kmeans_kernel.cli import data
+from kmeans_kernel.cli.bench import bench
+from kmeans_kernel.cli.evaluate import evaluate
+from kmeans_kernel.cli.fit import fit
+from kmeans_kernel.cli.inspect import inspect
+from kmeans_kernel.cli.predict import predict
+from kmeans_kernel.cli.reproduce import reproduce
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+for verb in (fit, predict, evaluate, inspect, reproduce, bench):
+    app.command()(verb)
+app.add_typer(data.app, name="data")
+
+
+def _write_version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"kmeans-kernel {kmeans_kernel.__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_write_version, is_eager=True, help="Write the version and leave."
+        ),
+    ] = False,
+) -> None:
+    """Train, evaluate and inspect a kernel classifier with one knob, on your own files.
+
+    Example:
+
+    \b
+    kmeans-kernel fit digits -q 20 -o digits.model
+    kmeans-kernel evaluate digits.model digits
+    """

@@ -1,0 +1,143 @@
+"""kmeans-kernel evaluate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.table import Column
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from kmeans_kernel.cli._output import (
+    AsJson,
+    Quiet,
+    Verbose,
+    check_picture,
+    one_sentence,
+    out,
+    row_bar,
+    told,
+    write_json,
+)  # fmt: skip
+from kmeans_kernel.cli._reading import Data, Drop, DropMissing, FormatOption, Target, ZeroBased
+from kmeans_kernel.cli.predict import model_file, read_for
+from kmeans_kernel.evaluation import Evaluation
+from kmeans_kernel.evaluation import evaluate as evaluate_rows
+from kmeans_kernel.files import write_whole
+
+_MOST_CLASSES_DRAWN = 30
+
+
+def evaluate(
+    model: Annotated[Path, typer.Argument(help="A file that fit wrote.")],
+    data: Data,
+    target: Target = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="Also draw the confusion matrix to this file.")
+    ] = None,
+    file_format: FormatOption = None,
+    drop: Drop = [],  # noqa: B006
+    drop_missing: DropMissing = False,
+    zero_based: ZeroBased = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Compare a model's predictions with the labels.
+
+    Tells the error, the log-loss, precision and recall of each class, and the confusion matrix.
+    With a file of your own, name the column of the labels: evaluate my.model FILE.csv --target
+    COLUMN. With a data set, its test part is used.
+
+    Example:
+
+    \b
+    kmeans-kernel fit digits -q 20 -o digits.model
+    kmeans-kernel evaluate digits.model digits
+    """
+    with one_sentence(verbose=verbose):
+        from kmeans_kernel.persistence import load_model
+
+        if picture is not None:
+            check_picture(picture, model, data)
+        estimator = load_model(model_file(model))
+        table = read_for(
+            estimator,
+            data,
+            quiet=quiet,
+            labels=True,
+            target=target,
+            file_format=file_format and file_format.value,
+            drop=drop,
+            drop_missing=drop_missing,
+            zero_based=zero_based,
+        )
+        with row_bar("classifying", len(table.X), quiet=quiet) as on_rows:
+            found = evaluate_rows(estimator, table.X, np.asarray(table.y), on_rows)
+        if picture is not None:
+            draw_confusion(found, picture)
+        if as_json:
+            write_json(found.as_json())
+        else:
+            print_evaluation(found, quiet=quiet)
+
+
+def print_evaluation(found: Evaluation, *, quiet: bool) -> None:
+    """Write the figures, and the confusion matrix as a table."""
+    out.print(f"error     {found.error_percent:.2f} % of {found.n_rows} rows")
+    out.print(f"log-loss  {told(found.log_loss if np.isfinite(found.log_loss) else None)}")
+    if quiet:
+        return
+    classes = RichTable("class", "rows", "precision", "recall", box=None)
+    sizes = found.confusion.sum(axis=1)
+    for k, label in enumerate(found.labels):
+        classes.add_row(str(label), str(sizes[k]), told(found.precision[k]), told(found.recall[k]))
+    out.print(classes)
+    if len(found.labels) <= _MOST_CLASSES_DRAWN:
+        out.print(confusion_table(found))
+    else:
+        out.print(f"The confusion matrix of {len(found.labels)} classes: use --picture or --json.")
+
+
+def confusion_table(found: Evaluation) -> RichTable:
+    """Return the confusion matrix; the more rows of a class went astray, the redder."""
+    names = [Text(str(label)) for label in found.labels]
+    columns = [Column(header=name) for name in names]
+    drawn = RichTable("true \\ given", *columns, box=None, padding=(0, 1))
+    sizes = np.maximum(found.confusion.sum(axis=1), 1)
+    for k in range(len(found.labels)):
+        cells = []
+        for j, count in enumerate(found.confusion[k]):
+            share = count / sizes[k]
+            style = "green" if j == k else "bold red" if share > 0.05 else "red"
+            cells.append(Text(str(count) if count else "·", style=style if count else "dim"))
+        drawn.add_row(names[k], *cells)
+    return drawn
+
+
+def draw_confusion(found: Evaluation, path: Path) -> None:
+    """Draw the confusion matrix to a file."""
+    import io
+
+    from matplotlib.figure import Figure
+
+    size = max(4.0, 0.45 * len(found.labels) + 1.5)
+    figure = Figure(figsize=(size, size), layout="constrained")
+    axes = figure.add_subplot()
+    shares = found.confusion / np.maximum(found.confusion.sum(axis=1, keepdims=True), 1)
+    axes.imshow(shares, cmap="Greens", vmin=0, vmax=1)
+    ticks = np.arange(len(found.labels))
+    names = [str(label) for label in found.labels]
+    axes.set_xticks(ticks, names, rotation=90, parse_math=False)
+    axes.set_yticks(ticks, names, parse_math=False)
+    axes.set(xlabel="given", ylabel="true", title=f"{found.error_percent:.2f} % error")
+    for (k, j), count in np.ndenumerate(found.confusion):
+        if count:
+            colour = "white" if shares[k, j] > 0.5 else "black"
+            axes.text(j, k, str(count), ha="center", va="center", color=colour, fontsize=8)
+    buffer: Any = io.BytesIO()
+    figure.savefig(buffer, format=path.suffix.lstrip(".").lower(), dpi=120)
+    write_whole(path, buffer.getvalue())

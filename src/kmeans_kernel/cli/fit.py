@@ -1,0 +1,171 @@
+"""kmeans-kernel fit."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kmeans_kernel.cli._output import (
+    AsJson,
+    Quiet,
+    Verbose,
+    err,
+    one_sentence,
+    out,
+    training_bars,
+    write_json,
+)  # fmt: skip
+from kmeans_kernel.cli._reading import (
+    Data,
+    Drop,
+    DropMissing,
+    FormatOption,
+    Target,
+    ZeroBased,
+    read,
+)  # fmt: skip
+from kmeans_kernel.files import check_writable
+
+if TYPE_CHECKING:
+    from kmeans_kernel.tables import Table
+
+
+STANDARD_OUTPUT = Path("/dev/stdout")
+
+
+class Features(StrEnum):
+    """What the classifier sees."""
+
+    raw = "raw"
+    raw_fft = "raw_fft"
+    patches = "patches"
+    table = "table"
+
+
+def fit(
+    data: Data,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The model file to write; - for stdout.")
+    ],
+    target: Target = None,
+    q: Annotated[
+        int, typer.Option("--representatives", "-q", min=1, help="Representatives per class.")
+    ] = 100,
+    features: Annotated[
+        Features | None,
+        typer.Option(
+            help="What the classifier sees: table, standardised columns; of images, raw pixels, "
+            "raw_fft, pixels with Fourier magnitudes, or patches, a vote of sub-images. By default "
+            "raw of images and table of anything else."
+        ),
+    ] = None,
+    regularization: Annotated[
+        float | None,
+        typer.Option(min=0, help="Added to the kernel's diagonal. [table 0.01, images 1e-6]"),
+    ] = None,
+    gamma: Annotated[
+        float | None, typer.Option(min=0, help="Inverse width of the Gaussian. [table 1]")
+    ] = None,
+    lift: Annotated[
+        float | None,
+        typer.Option(min=0, help="The constant appended to a row. [table 1, images 0]"),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Decides the first centroids.")] = 0,
+    file_format: FormatOption = None,
+    drop: Drop = [],  # noqa: B006
+    drop_missing: DropMissing = False,
+    zero_based: ZeroBased = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Train a classifier on labelled rows and save it.
+
+    With a file of your own, name the column of the labels: fit FILE.csv --target COLUMN -o
+    my.model. With a data set, its training part is used.
+
+    Example:
+
+    \b
+    kmeans-kernel fit digits -q 20 -o digits.model
+    """
+    with one_sentence(verbose=verbose):
+        import safetensors  # noqa: F401 - without it the work would be for nothing
+
+        from kmeans_kernel.inspection import classifier_of, describe
+        from kmeans_kernel.persistence import save_model
+
+        output = STANDARD_OUTPUT if str(output) == "-" else output
+        check_writable(output, *filter(None, [data, target]))
+        table = read(
+            data,
+            "train",
+            quiet=quiet,
+            labels=True,
+            target=target,
+            file_format=file_format and file_format.value,
+            drop=drop,
+            drop_missing=drop_missing,
+            zero_based=zero_based,
+        )
+        given = {"regularization": regularization, "gamma": gamma, "lift": lift}
+        options = {name: value for name, value in given.items() if value is not None}
+        estimator = make_estimator(table, features and features.value, q, seed, options)
+        with training_bars(quiet=quiet):
+            estimator.fit(table.X, table.y)
+        save_model(estimator, output)
+        if verbose:
+            for stage, seconds in classifier_of(estimator).stage_seconds_.items():
+                err.print(f"{seconds:.2f} s for {stage}")
+        found = {"model": str(output), "rows": len(table.X), **describe(estimator)}
+        if as_json and output != STANDARD_OUTPUT:
+            write_json(found)
+        elif not quiet:
+            (err if output == STANDARD_OUTPUT else out).print(
+                f"{len(table.X)} rows, {len(found['classes'])} classes, "
+                f"{found['representatives']} representatives; saved to {output}"
+            )
+
+
+def make_estimator(
+    table: Table, features: str | None, q: int, seed: int, options: dict[str, Any]
+) -> Any:
+    """Return the estimator for a table or for images, unfitted."""
+    from kmeans_kernel import KMeansKernelClassifier, paper
+
+    kind = features or ("raw" if table.are_images else "table")
+    if kind == "table":
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        if table.are_images:
+            raise ValueError("images have no columns to standardise; use --features raw.")
+        return make_pipeline(
+            StandardScaler(), KMeansKernelClassifier(q, random_state=seed, **options)
+        )
+    if "gamma" in options:
+        raise ValueError(
+            f"--gamma belongs to the Gaussian kernel, and {kind} has a polynomial one."
+        )
+    estimator = getattr(paper, kind)(q, random_state=seed)
+    if kind == "patches":
+        estimator.set_params(patch_shape=_patch_shape(table))
+    if options:
+        prefix = (
+            "classifier__kmeanskernelclassifier__"
+            if kind == "patches"
+            else "kmeanskernelclassifier__"
+        )
+        estimator.set_params(**{prefix + name: value for name, value in options.items()})
+    return estimator
+
+
+def _patch_shape(table: Table) -> tuple[int, int]:
+    """Return the paper's patch, three pixels less than the image each way."""
+    if not table.are_images:
+        return 25, 25
+    height, width = table.X.shape[1:]
+    return max(1, height - 3), max(1, width - 3)

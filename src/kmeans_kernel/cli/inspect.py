@@ -1,0 +1,114 @@
+"""kmeans-kernel inspect."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from kmeans_kernel.cli._output import (
+    AsJson,
+    Verbose,
+    check_picture,
+    fail,
+    one_sentence,
+    out,
+    size_of,
+    write_json,
+)  # fmt: skip
+from kmeans_kernel.cli.predict import model_file
+from kmeans_kernel.files import write_whole
+
+_PER_CLASS = 12
+
+
+def inspect(
+    model: Annotated[Path, typer.Argument(help="A file that fit wrote.")],
+    picture: Annotated[
+        Path | None, typer.Option(help="Draw the representatives of images to this file.")
+    ] = None,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Show what a model is and what it has learned.
+
+    Its steps, kernel and regularisation, and the representatives of each class with how many rows
+    each stands for; of images, a picture of them.
+
+    Example:
+
+    \b
+    kmeans-kernel fit digits -q 20 -o digits.model
+    kmeans-kernel inspect digits.model --picture representatives.png
+    """
+    with one_sentence(verbose=verbose):
+        from kmeans_kernel.inspection import describe, representative_images
+        from kmeans_kernel.persistence import load_model
+
+        if picture is not None:
+            check_picture(picture, model)
+        model = model_file(model)
+        estimator = load_model(model)
+        size = model.stat().st_size if model.is_file() else None  # a pipe has none
+        found = {"file": str(model), "file_bytes": size, **describe(estimator)}
+        if picture is not None:
+            images = representative_images(estimator, _PER_CLASS)
+            if images is None:
+                fail(f"{model} was not trained on images, so there is no picture of it.")
+            draw_representatives(images, [c["label"] for c in found["classes"]], picture)
+        if as_json:
+            write_json(found)
+        else:
+            print_description(found)
+
+
+def print_description(found: dict[str, Any]) -> None:
+    """Write what a person wants to know."""
+    facts = RichTable(box=None, show_header=False)
+    names = found["feature_names"]
+    shown = "" if names is None else ": " + ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+    size = "" if found["file_bytes"] is None else f", {size_of(found['file_bytes'])}"
+    facts.add_row("file", Text(found["file"] + size))
+    facts.add_row("steps", " → ".join(found["steps"]))
+    facts.add_row("features", Text(f"{found['features']}{shown}"))
+    facts.add_row("kernel", found["kernel"])
+    facts.add_row("regularization", f"{found['regularization']:g}")
+    facts.add_row("lift", f"{found['lift']:g}")
+    facts.add_row(
+        "representatives", f"{found['representatives']} in {len(found['classes'])} classes"
+    )
+    facts.add_row("residual of the solve", f"{found['relative_residual']:.1e}")
+    out.print(facts)
+    classes = RichTable(
+        "class", "rows", "representatives", "rows each: smallest", "median", "largest",
+        "iterations", box=None,
+    )  # fmt: skip
+    for row, iterations in zip(found["classes"], found["iterations"], strict=True):
+        classes.add_row(
+            Text(str(row["label"])), str(row["rows"]), str(row["representatives"]),
+            str(row["smallest"]), f"{row['median']:g}", str(row["largest"]), str(iterations),
+        )  # fmt: skip
+    out.print(classes)
+
+
+def draw_representatives(images: Any, labels: list[Any], path: Path) -> None:
+    """Draw the largest representatives, one row of images for each class."""
+    import io
+
+    from matplotlib.figure import Figure
+
+    n_classes, per_class = images.shape[:2]
+    figure = Figure(figsize=(0.62 * per_class + 0.8, 0.62 * n_classes + 0.4), layout="constrained")
+    grid = figure.subplots(n_classes, per_class, squeeze=False)
+    for k, row in enumerate(grid):
+        for j, axes in enumerate(row):
+            axes.imshow(images[k, j], cmap="gray_r")
+            axes.set(xticks=[], yticks=[])
+            axes.set_frame_on(False)
+        row[0].set_ylabel(str(labels[k]), rotation=0, ha="right", va="center", parse_math=False)
+    buffer: Any = io.BytesIO()
+    figure.savefig(buffer, format=path.suffix.lstrip(".").lower(), dpi=120)
+    write_whole(path, buffer.getvalue())

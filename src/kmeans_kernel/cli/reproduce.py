@@ -1,0 +1,144 @@
+"""kmeans-kernel reproduce figure1 | figure2 | all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import Progress
+
+from kmeans_kernel.cli._output import (
+    AsJson,
+    Quiet,
+    Verbose,
+    fail,
+    one_sentence,
+    out,
+    progress,
+    write_json,
+)
+from kmeans_kernel.files import check_writable, write_whole
+
+FIGURE_NAMES = ("figure1", "figure2", "all")
+
+
+def reproduce(
+    what: Annotated[
+        str, typer.Argument(help="figure1, figure2 or all.", autocompletion=lambda: [*FIGURE_NAMES])
+    ],
+    q: Annotated[
+        list[int],
+        typer.Option(
+            "--representatives",
+            "-q",
+            min=1,
+            help="A value of Q; may be repeated. By default all of the paper's.",
+        ),
+    ] = [],  # noqa: B006
+    runs: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Runs of each point; by default 5 or 3 of figure 1, 2 or 1 of figure 2."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The seed of the first run.")] = 0,
+    features: Annotated[
+        list[str],
+        typer.Option(help="raw, raw_fft, raw_fft_no_root, patches, patches_26; may be repeated."),
+    ] = [],  # noqa: B006
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The folder of the results; runs in it are kept.")
+    ] = Path("reproduction"),
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Measure the paper's figures again, on MNIST.
+
+    Ends with a report of how near they come: one HTML page, a Markdown table and pictures.
+
+    An interrupted reproduction goes on where it was; more runs add to the average.
+
+    Example:
+
+    \b
+    kmeans-kernel reproduce figure1 -q 100 --runs 1 --features raw
+    """
+    with one_sentence(verbose=verbose):
+        from kmeans_kernel.datasets import load_mnist
+        from kmeans_kernel.reproduction import FIGURES, figure_jobs, paper_qs
+
+        names = list(FIGURES) if what == "all" else [what]
+        if not set(names) <= set(FIGURES):
+            fail(f"there is no {what!r} to reproduce; there are {', '.join(FIGURES)} and all.")
+        known = {curve.features for name in names for curve in FIGURES[name].curves}
+        unknown = [name for name in features if name not in known]
+        if unknown:
+            fail(f"{what} has no features {unknown[0]!r}; it has {', '.join(sorted(known))}.")
+        if output.exists() and not output.is_dir():
+            fail(f"{output} is a file; name a folder for the results.")
+        output.mkdir(parents=True, exist_ok=True)
+        check_writable(output / "report.html")
+        load_mnist()  # fetched once, here, where what goes wrong can be told
+        for name in names:
+            figure = FIGURES[name]
+            own = [f for f in features if f in {curve.features for curve in figure.curves}]
+            if features and not own:
+                continue
+            jobs = figure_jobs(figure, q or paper_qs(figure), runs, seed, own)
+            with progress(quiet=quiet) as bars:
+                _run(output / f"{name}.json", jobs, bars)
+        report(output, names, as_json=as_json)
+
+
+def _run(path: Path, jobs: list[dict[str, Any]], bars: Progress) -> None:
+    from kmeans_kernel.records import missing_jobs
+    from kmeans_kernel.reproduction import run_figure
+
+    missing = missing_jobs(path, jobs)
+    task = bars.add_task(path.stem, total=len(missing))
+
+    def on_row(row: dict[str, Any]) -> None:
+        done = f"{path.stem}: {row['features']}, Q = {row['q']}: {row['error_percent']:.2f} %"
+        bars.update(task, advance=1, description=done)
+
+    run_figure(path, jobs, on_row)
+
+
+def report(output: Path, names: list[str], *, as_json: bool) -> None:
+    """Write the page, the table and the pictures, and tell how near the figures came."""
+    from kmeans_kernel.reproduction import (
+        FIGURES,
+        compare,
+        draw_figure,
+        html_report,
+        markdown_table,
+        read_rows,
+        summary,
+    )
+
+    results = {name: compare(FIGURES[name], read_rows(output / f"{name}.json")) for name in names}
+    results = {name: points for name, points in results.items() if points}
+    text = []
+    for name, points in results.items():
+        write_whole(output / f"{name}.png", draw_figure(FIGURES[name], points))
+        text += [f"## Figure {FIGURES[name].number}", "", f"![]({name}.png)", ""]
+        text += [markdown_table(points), "", *[f"- {line}" for line in summary(points)], ""]
+    write_whole(output / "report.md", "\n".join(text).encode())
+    machines = [row["machine"] for name in names for row in read_rows(output / f"{name}.json")]
+    write_whole(output / "report.html", html_report(results, machines[-1]).encode())
+    if as_json:
+        write_json({
+            name: [
+                {"features": p.curve.title, "q": p.q, "errors": p.errors, "paper": p.paper}
+                for p in points
+            ]
+            for name, points in results.items()
+        })  # fmt: skip
+        return
+    for points in results.values():
+        out.print(markdown_table(points))
+        for line in summary(points):
+            out.print(line)
+    out.print(f"The report: {(output / 'report.html').resolve().as_uri()}")
