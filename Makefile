@@ -19,6 +19,7 @@ help:
 	@echo "make format   format the code"
 	@echo "make bench    measure against peers, write benchmarks/results"
 	@echo "make bench-quick  the same on small sizes"
+	@echo "make experiments  measure the paper's figures, write experiments/results"
 	@echo "make docs     write the generated parts of README and docs"
 	@echo "make clean    remove the environment and what was built"
 
@@ -60,9 +61,13 @@ bench-quick: $(VENV)/dev.stamp
 	$(BIN)/python -m benchmarks.scaling --quick
 	$(BIN)/python -m benchmarks.peers --quick
 
-# The measurements behind the table in the README: minutes, not part of CI.
+# The paper's figures: half an hour and some hours. Runs that are there are kept; not part of CI.
 experiments: $(VENV)/dev.stamp
-	$(BIN)/python -m experiments.paper_points
+	$(BIN)/python -m experiments.equation8
+	$(BIN)/python -m experiments.figure1
+	$(BIN)/python -m experiments.figure2
+	$(BIN)/python -m experiments.patch_variants
+	$(BIN)/python -m docs.build
 
 clean:
 	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis

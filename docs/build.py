@@ -1,7 +1,8 @@
 """Write the generated parts of the documentation, or with --check say which are out of date.
 
-README.md and docs/performance.md hold tables between markers, made from the result files of
-experiments/ and benchmarks/; docs/api.md is made from the docstrings, docs/images from the results.
+docs/performance.md, reproduction.md and paper.md hold tables between markers, made from the result
+files of experiments/ and benchmarks/; docs/api.md is made from the docstrings, docs/cli.md from the
+help of the command line, docs/images from the results.
 """
 
 from __future__ import annotations
@@ -10,29 +11,28 @@ import hashlib
 import inspect
 import json
 import re
+import statistics
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from typer.main import get_command
+
 import kmeans_kernel
 from benchmarks import draw
-from experiments.records import read_json, write_json
-from kmeans_kernel import datasets, paper
+from kmeans_kernel import datasets, paper, peers, reproduction
+from kmeans_kernel.cli.app import app
+from kmeans_kernel.files import write_whole
+from kmeans_kernel.records import read_json, write_json
+from kmeans_kernel.reproduction import _report, summary
+from kmeans_kernel.reproduction._points import paper_points
 
 ROOT = Path(__file__).parent.parent
 BENCHMARKS = ROOT / "benchmarks" / "results"
+EXPERIMENTS = ROOT / "experiments" / "results"
 IMAGES = ROOT / "docs" / "images"
 MANIFEST = IMAGES / "manifest.json"
-PICTURES: dict[str, tuple[Path, Callable[[Any, Path], None]]] = {
-    "peers.png": (BENCHMARKS / "peers.json", draw.draw_peers),
-    "scaling.png": (BENCHMARKS / "scaling.json", draw.draw_scaling),
-}
-NAMES = {
-    "raw": "raw pixels",
-    "raw_fft": "pixels and Fourier magnitudes",
-    "patches": "25 × 25 patches, majority vote",
-}
 
 
 def main(arguments: list[str]) -> int:
@@ -55,15 +55,20 @@ def main(arguments: list[str]) -> int:
 def generated() -> dict[Path, str]:
     """Return the content that each generated file should have."""
     parts = {
-        ROOT / "README.md": {"paper points": paper_points_table()},
         ROOT / "docs" / "performance.md": {
             "targets": targets_table(),
             "peers": peers_table(),
             "exponents": exponents_table(),
             "tried": tried_table(),
         },
+        ROOT / "docs" / "reproduction.md": {
+            "figure1": figure_table("figure1"),
+            "figure2": figure_table("figure2"),
+            "patch variants": patch_variants_table(),
+        },
+        ROOT / "docs" / "paper.md": {"equation 8": equation8_table()},
     }
-    files = {ROOT / "docs" / "api.md": api_page()}
+    files = {ROOT / "docs" / "api.md": api_page(), ROOT / "docs" / "cli.md": cli_page()}
     for path, contents in parts.items():
         text = path.read_text(encoding="utf-8")
         for name, content in contents.items():
@@ -88,8 +93,8 @@ def draw_stale_pictures() -> list[str]:
     """Draw what is out of date."""
     stale = stale_pictures()
     for name in stale:
-        source, draw_picture = PICTURES[name]
-        draw_picture(read_json(source)["rows"], IMAGES / name)
+        source, draw_picture, _ = PICTURES[name]
+        write_whole(IMAGES / name, draw_picture(read_json(source)["rows"]))
     if stale:
         write_json(MANIFEST, {name: digest(name) for name in PICTURES})
     return stale
@@ -97,8 +102,8 @@ def draw_stale_pictures() -> list[str]:
 
 def digest(name: str) -> str:
     """Return a digest of what a picture is made from: the results and the code that draws."""
-    source, draw_picture = PICTURES[name]
-    code = Path(inspect.getfile(draw_picture))
+    source, _, module = PICTURES[name]
+    code = Path(inspect.getfile(module))
     return hashlib.sha256(source.read_bytes() + code.read_bytes()).hexdigest()
 
 
@@ -109,31 +114,6 @@ def fill(text: str, name: str, content: str) -> str:
         raise SystemExit(f"expected the markers of {name!r} once")
     pattern = re.compile(f"{re.escape(begin)}.*{re.escape(end)}", re.DOTALL)
     return pattern.sub(lambda _: f"{begin}\n{content}\n{end}", text)
-
-
-def paper_points_table() -> str:
-    """Return the table of experiments/results/paper_points.json."""
-    results = read_json(ROOT / "experiments" / "results" / "paper_points.json")
-    rows = results["rows"]
-    lines = [
-        "| classifier | Q | test error, one seed | the paper's | training | peak memory |",
-        "|---|---:|---:|---:|---:|---:|",
-    ]
-    for row in rows:
-        theirs = row["paper_error_percent"]
-        lines.append(
-            f"| `paper.{row['features']}({row['q']})`: {NAMES[row['features']]} | {row['q']} "
-            f"| {row['error_percent']:.2f} % | {'–' if theirs is None else f'{theirs:.2f} %'} "
-            f"| {row['fit_seconds']:.0f} s | {row['fit_peak_bytes'] / 1e9:.1f} GB |"
-        )
-    machine = rows[0]["machine"]
-    lines += [
-        "",
-        f"MNIST, 60,000 training and 10,000 test images, {machine['cores']} cores; from "
-        "`experiments/results/paper_points.json`, measured by `make experiments`. The paper's "
-        "figures are means of up to 100 runs, read off its plots.",
-    ]
-    return "\n".join(lines)
 
 
 def targets_table() -> str:
@@ -171,7 +151,7 @@ def peers_table() -> str:
         letter = "Q" if row["method"] == "ours" else "m"
         size = "" if row["size"] is None else f", {letter} = {row['size']}"
         lines.append(
-            f"| {draw.TITLES[row['data']]} | {row['method']}{size} | {row['error_percent']:.2f} % "
+            f"| {peers.TITLES[row['data']]} | {row['method']}{size} | {row['error_percent']:.2f} % "
             f"| {row['fit_seconds']:.2f} s | {row['predict_seconds']:.3f} s "
             f"| {row['peak_bytes'] / 1e9:.2f} GB | {row['runs']} |"
         )
@@ -181,8 +161,8 @@ def peers_table() -> str:
 
 def peer_order(row: dict[str, Any]) -> tuple[int, int, int]:
     """Return what sorts rows by data set, method and size, in whatever order they were measured."""
-    methods = ["ours", *draw.PEERS]
-    return list(draw.TITLES).index(row["data"]), methods.index(row["method"]), row["size"] or 0
+    methods = ["ours", *peers.PEERS]
+    return list(peers.TITLES).index(row["data"]), methods.index(row["method"]), row["size"] or 0
 
 
 def exponents_table() -> str:
@@ -208,6 +188,66 @@ def tried_table() -> str:
     return "\n".join([*lines, "", machine_note("Medians of three", results["rows"])])
 
 
+def figure_table(name: str) -> str:
+    """Return how near a figure came to the paper's, and its points."""
+    points = reproduction.compare(reproduction.FIGURES[name], figure_rows(name))
+    near = [f"- {sentence}" for sentence in summary(points)]
+    return "\n".join([*near, "", reproduction.markdown_table(points)])
+
+
+def patch_variants_table() -> str:
+    """Return the errors of experiments/results/patch_variants.json beside those of Figure 2."""
+    stopped = reproduction.read_rows(EXPERIMENTS / "patch_variants.json")
+    qs = sorted({row["q"] for row in stopped})
+    known = {q: e for (features, q), e in paper_points().items() if features == "patches_25"}
+    runs = {
+        f"25 × 25, K-means after {n} iteration{'' if n == 1 else 's'}": [
+            row for row in stopped if row["max_iter"] == n and "corners" not in row
+        ]
+        for n in (1, 3)
+    }
+    runs["25 × 25, 9 of an image"] = [row for row in stopped if "corners" in row]
+    for features, title in (("patches", "25 × 25"), ("patches_26", "26 × 26")):
+        own = [row for row in figure_rows("figure2") if row["features"] == features]
+        runs[f"{title}, as in the figure"] = own
+    table = [["the paper's Figure 2", *(f"{known[q]:.2f}" for q in qs)]]
+    table += [
+        [f"{title}, {vote}", *(mean_of(error, rows, q) for q in qs)]
+        for title, rows in runs.items()
+        for error, vote in (("error_percent", "majority"), ("sum_error_percent", "summed"))
+    ]
+    lines = [["test error, %", *(f"Q = {q}" for q in qs)], ["---", *["---:"] * len(qs)], *table]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def mean_of(error: str, rows: list[dict[str, Any]], q: int) -> str:
+    """Return the mean error of the runs with that Q, if there are any."""
+    errors = [row[error] for row in rows if row["q"] == q]
+    return f"{statistics.fmean(errors):.2f}" if errors else "–"
+
+
+def figure_rows(name: str) -> list[dict[str, Any]]:
+    """Return the runs of a figure."""
+    return reproduction.read_rows(EXPERIMENTS / f"{name}.json")
+
+
+def draw_reproduced(name: str) -> Callable[[Any], bytes]:
+    """Return what draws a figure from its runs."""
+    figure = reproduction.FIGURES[name]
+    return lambda rows: reproduction.draw_figure(figure, reproduction.compare(figure, rows))
+
+
+def equation8_table() -> str:
+    """Return the table of experiments/results/equation8.json."""
+    results = read_json(EXPERIMENTS / "equation8.json")
+    lines = ["| Q | eq. 8 read literally | the exponential of the sum |", "|---:|---:|---:|"]
+    lines += [
+        f"| {row['q']} | {row['literal_error_percent']:.2f} % | {row['error_percent']:.2f} % |"
+        for row in results["rows"]
+    ]
+    return "\n".join([*lines, "", machine_note("MNIST, raw pixels, one run", results["rows"])])
+
+
 def machine_note(how: str, rows: Iterable[dict[str, Any]]) -> str:
     """Return one line on how and where rows were measured; all in one place, or it says so."""
     machines = {json.dumps(row["machine"]): row["machine"] for row in rows}
@@ -221,20 +261,54 @@ def api_page() -> str:
     for name in kmeans_kernel.__all__:
         member = getattr(kmeans_kernel, name)
         if inspect.isclass(member):
-            parts += entry(f"kmeans_kernel.{name}", member, class_signature(name, member))
+            parts += entry(f"kmeans_kernel.{name}", member, signature(name, member))
             parts += methods(member)
+        elif inspect.isfunction(member):
+            parts += entry(f"kmeans_kernel.{name}", member, signature(name, member))
     for module in (paper, datasets):
         for name in module.__all__:
             member = getattr(module, name)
             title = f"{module.__name__}.{name}"
-            parts += entry(title, member, f"{name}{untyped(inspect.signature(member))}")
+            parts += entry(title, member, signature(name, member))
     return "\n".join(parts) + "\n"
 
 
-def entry(title: str, member: object, signature: str) -> list[str]:
+def cli_page() -> str:
+    """Return the reference of the command line, from its own help."""
+    parts = ["# Command line", "", "Made from the help of `kmeans-kernel` by `make docs`.", ""]
+    for path, command in verbs(get_command(app), "kmeans-kernel"):
+        told = inspect.cleandoc(command.help or "").replace("\f", "")
+        text, _, example = told.partition("Example:")
+        example = example.replace("\b", "").strip()
+        parts += [f"## {path}", "", text.strip(), "", "```sh", example, "```", ""]
+        options = [option_line(parameter) for parameter in command.params]
+        parts += [*[line for line in options if line], ""]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def verbs(command: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Give every verb of the command line with its full name."""
+    inner = getattr(command, "commands", None)
+    if inner is None:
+        yield path, command
+    for name, verb in (inner or {}).items():
+        yield from verbs(verb, f"{path} {name}")
+
+
+def option_line(parameter: Any) -> str:
+    """Return one line on an argument or option."""
+    if parameter.param_type_name == "argument":
+        names = parameter.name.upper()
+    else:
+        names = ", ".join([*parameter.opts, *parameter.secondary_opts])
+    told = getattr(parameter, "help", None)
+    return "" if told is None else f"- `{names}`: {told}"
+
+
+def entry(title: str, member: object, called: str) -> list[str]:
     """Return the lines of one name: signature and docstring."""
     doc = inspect.getdoc(member) or ""
-    return ["", f"## {title}", "", "```python", signature, "```", "", "```text", doc, "```"]
+    return ["", f"## {title}", "", "```python", called, "```", "", "```text", doc, "```"]
 
 
 def methods(member: type) -> list[str]:
@@ -248,16 +322,25 @@ def methods(member: type) -> list[str]:
     return lines
 
 
-def class_signature(name: str, member: type) -> str:
-    """Return the constructor as one would call it."""
+def signature(name: str, member: Any) -> str:
+    """Return a class or function as one would call it."""
     return f"{name}{untyped(inspect.signature(member))}"
 
 
-def untyped(signature: inspect.Signature, *, drop_self: bool = False) -> str:
+def untyped(found: inspect.Signature, *, drop_self: bool = False) -> str:
     """Return a signature without annotations."""
-    plain = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()]
+    plain = [p.replace(annotation=inspect.Parameter.empty) for p in found.parameters.values()]
     plain = plain[1:] if drop_self else plain
     return str(inspect.Signature(plain))
+
+
+# For each picture the results it is drawn from, what draws it, and where that is written.
+PICTURES: dict[str, tuple[Path, Callable[[Any], bytes], Any]] = {
+    "peers.png": (BENCHMARKS / "peers.json", peers.draw_peers, peers),
+    "scaling.png": (BENCHMARKS / "scaling.json", draw.draw_scaling, draw),
+    "figure1.png": (EXPERIMENTS / "figure1.json", draw_reproduced("figure1"), _report),
+    "figure2.png": (EXPERIMENTS / "figure2.json", draw_reproduced("figure2"), _report),
+}
 
 
 if __name__ == "__main__":
