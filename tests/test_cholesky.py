@@ -39,11 +39,15 @@ def test_what_is_not_positive_is_told(tile, where, monkeypatch):
     assert not factor_in_place(H)
 
 
-@pytest.mark.parametrize("m", [1, 46_340, 46_341, 50_000, 65_536, 200_000])
-def test_no_tile_spans_more_than_32_bits_count(m):
-    tiles = _cholesky._tiles(m)
+@pytest.mark.parametrize("itemsize", [4, 8])
+@pytest.mark.parametrize("m", [1, 12_500, 12_501, 25_000, 27_500, 46_341, 50_000, 200_000])
+def test_no_tile_is_too_large_for_blas(m, itemsize):
+    """32 bits count what a call spans, and OpenBLAS's buffer holds a block of columns."""
+    tiles = _cholesky._tiles(m, itemsize)
     assert tiles[0].start == 0
     assert tiles[-1].stop == m
     assert all(a.stop == b.start for a, b in pairwise(tiles))
-    assert max(t.stop - t.start for t in tiles) * m < 2**31
-    assert (len(tiles) == 1) == (m <= 46_340)
+    widest = max(t.stop - t.start for t in tiles)
+    assert widest * m < 2**31
+    assert widest * itemsize <= 100_000
+    assert (len(tiles) == 1) == (m * itemsize <= 100_000)
