@@ -15,14 +15,23 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-Format: TypeAlias = Literal["csv", "parquet", "npz", "svmlight", "idx"]
-FORMATS: tuple[Format, ...] = ("csv", "parquet", "npz", "svmlight", "idx")
+
+class Format(StrEnum):
+    """What a file may be."""
+
+    csv = "csv"
+    parquet = "parquet"
+    npz = "npz"
+    svmlight = "svmlight"
+    idx = "idx"
+
 
 # Told how many bytes were read, and of how many if that is known.
 OnBytes: TypeAlias = Callable[[int, int | None], None]
@@ -44,8 +53,9 @@ _LARGEST_DENSE = 4 << 30
 _LARGEST_NUMBER = 1e150
 
 _SUFFIXES: dict[str, Format] = {
-    ".csv": "csv", ".parquet": "parquet", ".pq": "parquet", ".npz": "npz", ".svm": "svmlight",
-    ".svmlight": "svmlight", ".libsvm": "svmlight", ".idx": "idx",
+    ".csv": Format.csv, ".parquet": Format.parquet, ".pq": Format.parquet, ".npz": Format.npz,
+    ".svm": Format.svmlight, ".svmlight": Format.svmlight, ".libsvm": Format.svmlight,
+    ".idx": Format.idx,
 }  # fmt: skip
 
 
@@ -108,19 +118,19 @@ def read_table(
     """
     content, name = _content(source, on_bytes)
     kind = file_format or _format_of(name, content)
-    if drop and kind not in ("csv", "parquet"):
+    if drop and kind not in (Format.csv, Format.parquet):
         raise DataFileError(f"{name} is {kind}, whose columns have no names to leave out by.")
     try:
-        if kind in ("csv", "parquet"):
+        if kind in (Format.csv, Format.parquet):
             frame = (
                 _read_parquet(content, name)
-                if kind == "parquet"
+                if kind is Format.parquet
                 else _read_csv(content, name, target)
             )
             return _table_of(frame, name, target, labels, features, drop, drop_missing)
-        if kind == "npz":
+        if kind is Format.npz:
             X, y = _read_npz(content, name, target)
-        elif kind == "svmlight":
+        elif kind is Format.svmlight:
             X, y = _read_svmlight(content, name, n_features, zero_based)
         else:
             X, y = _read_images(content, source, name, target, labels)
@@ -129,7 +139,7 @@ def read_table(
     except Exception as error:  # whatever a library says of a file it cannot read
         raise DataFileError(f"{name} could not be read as {kind}: {_first_line(error)}") from error
     if labels and y is None:
-        where = {"npz": "array", "idx": "file"}[kind]
+        where = {Format.npz: "array", Format.idx: "file"}[kind]
         raise DataFileError(
             f"{name} has no labels; name the {where} that holds them with --target."
         )
@@ -180,18 +190,19 @@ def _format_of(name: str, content: bytes) -> Format:
         return _SUFFIXES[path.suffix]
     start = content[:4096]
     if start[:4] == b"PAR1":
-        return "parquet"
+        return Format.parquet
     if start[:4] == b"PK\x03\x04":
-        return "npz"
+        return Format.npz
     if start[:2] == b"\0\0" and len(start) > 4 and start[2] in (8, 9, 11, 12, 13, 14):
-        return "idx"
+        return Format.idx
     if b"\0" in start:
         raise DataFileError(
-            f"{name} is binary and of no known format; {', '.join(FORMATS)} can be read, and "
+            f"{name} is binary and of no known format; {', '.join(Format)} can be read, and "
             "--format names one."
         )
     first = start.strip().splitlines()[0]
-    return "svmlight" if re.fullmatch(rb"\S+(\s+\d+:\S+)+(\s*#.*)?", first.strip()) else "csv"
+    is_sparse = re.fullmatch(rb"\S+(\s+\d+:\S+)+(\s*#.*)?", first.strip())
+    return Format.svmlight if is_sparse else Format.csv
 
 
 def _read_parquet(content: bytes, name: str) -> Any:

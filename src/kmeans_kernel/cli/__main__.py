@@ -7,10 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from kmeans_kernel.cli import BAD_USE, INTERRUPTED
 from kmeans_kernel.cli._signals import was_interrupted, watch_for_interrupt
 
-BAD_USE = 2
-INTERRUPTED = 130
 LIBRARIES = {"typer", "rich", "polars", "click"}
 
 

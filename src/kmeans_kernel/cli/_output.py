@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 import warnings
@@ -19,20 +20,17 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     SpinnerColumn,
-    TaskID,
     TextColumn,
     TimeRemainingColumn,
 )
 from rich.table import Column
 
+from kmeans_kernel.cli import BAD_USE, INTERRUPTED
 from kmeans_kernel.cli._signals import was_interrupted
-from kmeans_kernel.files import check_writable
+from kmeans_kernel.files import check_writable, write_whole
 
 if TYPE_CHECKING:
     from kmeans_kernel._spherical_kmeans import Clustering
-
-BAD_USE = 2
-INTERRUPTED = 130
 
 Quiet = Annotated[bool, typer.Option("--quiet", help="Write nothing but the result.")]
 Verbose = Annotated[
@@ -84,6 +82,13 @@ def check_picture(path: Path, *inputs: str | Path) -> None:
     check_writable(path, *inputs)
 
 
+def write_picture(figure: Any, path: Path) -> None:
+    """Write a figure of Matplotlib, in the format that the name says."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=path.suffix.lstrip(".").lower(), dpi=120)
+    write_whole(path, buffer.getvalue())
+
+
 def size_of(n_bytes: int) -> str:
     """Return a number of bytes as a person reads it."""
     return f"{n_bytes / 1e6:.1f} MB" if n_bytes >= 1e6 else f"{n_bytes / 1e3:.1f} kB"
@@ -107,13 +112,10 @@ def one_sentence(*, verbose: bool = False) -> Iterator[None]:
         for warning in caught or []:
             if "kmeans_kernel" in str(warning.filename) or "K-means" in str(warning.message):
                 warn(str(warning.message))
-    except typer.Exit:
+    except (typer.Exit, BrokenPipeError):  # the reader of our output may go, as `head` does
         raise
     except KeyboardInterrupt:
-        err.print("Interrupted; what was not finished was not written.")
-        raise typer.Exit(INTERRUPTED) from None
-    except BrokenPipeError:  # the reader of our output has gone, as `head` does
-        raise
+        _leave_interrupted()
     except ModuleNotFoundError as error:
         fail(f"{error.name} is not installed; install it with: pip install 'kmeans-kernel[all]'")
     except (ValueError, TypeError, OSError, MemoryError) as error:
@@ -127,12 +129,16 @@ def one_sentence(*, verbose: bool = False) -> Iterator[None]:
         fail(" ".join(told.split()) or type(error).__name__)
     except Exception as error:
         if was_interrupted():
-            err.print("Interrupted; what was not finished was not written.")
-            raise typer.Exit(INTERRUPTED) from None
+            _leave_interrupted()
         if verbose:
             err.print_exception()
         said = " ".join(str(error).split())
         fail(f"this should not happen ({type(error).__name__}: {said}); -v shows where it did.")
+
+
+def _leave_interrupted() -> NoReturn:
+    err.print("Interrupted; what was not finished was not written.")
+    raise typer.Exit(INTERRUPTED) from None
 
 
 def _shortened() -> Column:
@@ -162,7 +168,6 @@ class TrainingBars:
     def __init__(self, bars: Progress, row_counts: list[int]) -> None:
         self._bars = bars
         self._kmeans = bars.add_task("K-means", total=sum(row_counts))
-        self._solve: TaskID | None = None
         self._at_work: dict[object, str] = {}
 
     def iteration(self, label: object, n_iter: int, deviation: float) -> None:
@@ -179,7 +184,7 @@ class TrainingBars:
     def solving(self, m: int) -> None:
         """Show that the solve is on."""
         self._bars.update(self._kmeans, visible=False)
-        self._solve = self._bars.add_task(f"solving for {m} representatives", total=None)
+        self._bars.add_task(f"solving for {m} representatives", total=None)
 
 
 @contextmanager

@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import numpy as np
 import typer
 
 from kmeans_kernel.cli._output import byte_bar, fail, warn
+from kmeans_kernel.tables import Format, Table, read_table
 
 if TYPE_CHECKING:
     from sklearn.utils import Bunch
-
-    from kmeans_kernel.tables import Table
 
 SETS = {
     "digits": "8 × 8 digits, comes with scikit-learn",
     "mnist": "28 × 28 digits",
     "fashion-mnist": "28 × 28 pictures of clothes",
 }
-
-
-class FormatName(StrEnum):
-    """What a file may be."""
-
-    csv = "csv"
-    parquet = "parquet"
-    npz = "npz"
-    svmlight = "svmlight"
-    idx = "idx"
 
 
 Data = Annotated[
@@ -44,7 +33,7 @@ Target = Annotated[
     typer.Option("--target", "-t", help="The column (or array, or IDX file) of the labels."),
 ]
 FormatOption = Annotated[
-    FormatName | None, typer.Option("--format", help="Told from the file if not given.")
+    Format | None, typer.Option("--format", help="Told from the file if not given.")
 ]
 Drop = Annotated[
     list[str],
@@ -66,26 +55,45 @@ def load_set(name: str) -> Bunch:
     return found
 
 
-def read(data: str, part: Literal["train", "test"], *, quiet: bool, **options: Any) -> Table:
-    """Read a file with the options of `read_table`, or the part of a data set that is named.
+def how_to_read(
+    target: str | None,
+    file_format: Format | None,
+    drop: list[str],
+    drop_missing: bool,
+    zero_based: bool,
+) -> dict[str, Any]:
+    """Return what the options say of a file, as `read_table` takes it."""
+    return {
+        "target": target,
+        "file_format": file_format,
+        "drop": drop,
+        "drop_missing": drop_missing,
+        "zero_based": zero_based,
+    }
+
+
+def read(
+    data: str,
+    part: Literal["train", "test"],
+    how: dict[str, Any],
+    *,
+    quiet: bool,
+    **needed: Any,
+) -> Table:
+    """Read a file, or the part of a data set that is named; `needed` is for `read_table`, too.
 
     A file that has the name of a data set is the file.
     """
-    from kmeans_kernel.tables import Table, read_table
-
     if data not in SETS or Path(data).exists():
         with byte_bar(f"reading {data}", quiet=quiet) as on_bytes:
-            table = read_table(data, on_bytes=on_bytes, **options)
+            table = read_table(data, on_bytes=on_bytes, **how, **needed)
         if table.n_dropped and not quiet:
             rows = "1 row was" if table.n_dropped == 1 else f"{table.n_dropped} rows were"
             warn(f"{rows} left out for missing values.")
         return table
-    idle = ("target", "file_format", "drop", "drop_missing", "zero_based")
-    if any(options.get(name) for name in idle):
+    if any(how.values()):
         fail(f"{data} is a data set with labels of its own; options on how to read a file do not "
              "apply to it.")  # fmt: skip
-    import numpy as np
-
     found = load_set(data)
     X, y = found[f"X_{part}"], found[f"y_{part}"]
     return Table(X, y, np.arange(len(X)))

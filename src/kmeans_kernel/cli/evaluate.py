@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -21,12 +21,20 @@ from kmeans_kernel.cli._output import (
     row_bar,
     told,
     write_json,
+    write_picture,
 )  # fmt: skip
-from kmeans_kernel.cli._reading import Data, Drop, DropMissing, FormatOption, Target, ZeroBased
-from kmeans_kernel.cli.predict import model_file, read_for
+from kmeans_kernel.cli._reading import (
+    Data,
+    Drop,
+    DropMissing,
+    FormatOption,
+    Target,
+    ZeroBased,
+    how_to_read,
+)  # fmt: skip
+from kmeans_kernel.cli.predict import load_and_read
 from kmeans_kernel.evaluation import Evaluation
 from kmeans_kernel.evaluation import evaluate as evaluate_rows
-from kmeans_kernel.files import write_whole
 
 _MOST_CLASSES_DRAWN = 30
 
@@ -59,22 +67,10 @@ def evaluate(
     kmeans-kernel evaluate digits.model digits
     """
     with one_sentence(verbose=verbose):
-        from kmeans_kernel.persistence import load_model
-
         if picture is not None:
             check_picture(picture, model, data)
-        estimator = load_model(model_file(model))
-        table = read_for(
-            estimator,
-            data,
-            quiet=quiet,
-            labels=True,
-            target=target,
-            file_format=file_format and file_format.value,
-            drop=drop,
-            drop_missing=drop_missing,
-            zero_based=zero_based,
-        )
+        how = how_to_read(target, file_format, drop, drop_missing, zero_based)
+        estimator, table = load_and_read(model, data, how, quiet=quiet, labels=True)
         with row_bar("classifying", len(table.X), quiet=quiet) as on_rows:
             found = evaluate_rows(estimator, table.X, np.asarray(table.y), on_rows)
         if picture is not None:
@@ -120,8 +116,6 @@ def confusion_table(found: Evaluation) -> RichTable:
 
 def draw_confusion(found: Evaluation, path: Path) -> None:
     """Draw the confusion matrix to a file."""
-    import io
-
     from matplotlib.figure import Figure
 
     size = max(4.0, 0.45 * len(found.labels) + 1.5)
@@ -138,6 +132,4 @@ def draw_confusion(found: Evaluation, path: Path) -> None:
         if count:
             colour = "white" if shares[k, j] > 0.5 else "black"
             axes.text(j, k, str(count), ha="center", va="center", color=colour, fontsize=8)
-    buffer: Any = io.BytesIO()
-    figure.savefig(buffer, format=path.suffix.lstrip(".").lower(), dpi=120)
-    write_whole(path, buffer.getvalue())
+    write_picture(figure, path)

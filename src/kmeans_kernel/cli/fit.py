@@ -25,6 +25,7 @@ from kmeans_kernel.cli._reading import (
     FormatOption,
     Target,
     ZeroBased,
+    how_to_read,
     read,
 )  # fmt: skip
 from kmeans_kernel.files import check_writable
@@ -100,17 +101,8 @@ def fit(
 
         output = STANDARD_OUTPUT if str(output) == "-" else output
         check_writable(output, *filter(None, [data, target]))
-        table = read(
-            data,
-            "train",
-            quiet=quiet,
-            labels=True,
-            target=target,
-            file_format=file_format and file_format.value,
-            drop=drop,
-            drop_missing=drop_missing,
-            zero_based=zero_based,
-        )
+        how = how_to_read(target, file_format, drop, drop_missing, zero_based)
+        table = read(data, "train", how, quiet=quiet, labels=True)
         given = {"regularization": regularization, "gamma": gamma, "lift": lift}
         options = {name: value for name, value in given.items() if value is not None}
         estimator = make_estimator(table, features and features.value, q, seed, options)

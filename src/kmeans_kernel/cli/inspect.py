@@ -18,9 +18,9 @@ from kmeans_kernel.cli._output import (
     out,
     size_of,
     write_json,
+    write_picture,
 )  # fmt: skip
 from kmeans_kernel.cli.predict import model_file
-from kmeans_kernel.files import write_whole
 
 _PER_CLASS = 12
 
@@ -96,8 +96,6 @@ def print_description(found: dict[str, Any]) -> None:
 
 def draw_representatives(images: Any, labels: list[Any], path: Path) -> None:
     """Draw the largest representatives, one row of images for each class."""
-    import io
-
     from matplotlib.figure import Figure
 
     n_classes, per_class = images.shape[:2]
@@ -109,6 +107,4 @@ def draw_representatives(images: Any, labels: list[Any], path: Path) -> None:
             axes.set(xticks=[], yticks=[])
             axes.set_frame_on(False)
         row[0].set_ylabel(str(labels[k]), rotation=0, ha="right", va="center", parse_math=False)
-    buffer: Any = io.BytesIO()
-    figure.savefig(buffer, format=path.suffix.lstrip(".").lower(), dpi=120)
-    write_whole(path, buffer.getvalue())
+    write_picture(figure, path)

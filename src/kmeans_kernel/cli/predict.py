@@ -13,7 +13,15 @@ import numpy.typing as npt
 import typer
 
 from kmeans_kernel.cli._output import Quiet, Verbose, one_sentence, row_bar, warn
-from kmeans_kernel.cli._reading import Data, Drop, DropMissing, FormatOption, ZeroBased, read
+from kmeans_kernel.cli._reading import (
+    Data,
+    Drop,
+    DropMissing,
+    FormatOption,
+    ZeroBased,
+    how_to_read,
+    read,
+)  # fmt: skip
 from kmeans_kernel.evaluation import predict_all
 from kmeans_kernel.files import check_writable, write_whole
 from kmeans_kernel.tables import STANDARD_INPUT, Table
@@ -53,43 +61,37 @@ def predict(
     kmeans-kernel predict digits.model digits -o labels.csv
     """
     with one_sentence(verbose=verbose):
-        from kmeans_kernel.persistence import load_model
-
         check_suffix(output, model, data)
-        estimator = load_model(model_file(model))
-        table = read_for(
-            estimator,
-            data,
-            quiet=quiet,
-            labels=False,
-            target=target,
-            file_format=file_format and file_format.value,
-            drop=drop,
-            drop_missing=drop_missing,
-            zero_based=zero_based,
-        )
+        how = how_to_read(target, file_format, drop, drop_missing, zero_based)
+        estimator, table = load_and_read(model, data, how, quiet=quiet, labels=False)
         with row_bar("classifying", len(table.X), quiet=quiet) as on_rows:
             labels, shares = predict_all(estimator, table.X, on_rows)
         columns = result_columns(table, labels, shares, estimator.classes_, probabilities)
         write_columns(columns, output)
 
 
-def read_for(estimator: Any, data: str, *, quiet: bool, **options: Any) -> Table:
-    """Read the columns that a model was trained on, with the options of `read_table`."""
+def load_and_read(
+    model: Path, data: str, how: dict[str, Any], *, quiet: bool, labels: bool
+) -> tuple[Any, Table]:
+    """Load a model, and read the columns that it was trained on."""
+    from kmeans_kernel.persistence import load_model
+
+    estimator = load_model(model_file(model))
     names = getattr(estimator, "feature_names_in_", None)
     table = read(
         data,
         "test",
+        how,
         quiet=quiet,
+        labels=labels,
         features=None if names is None else [str(name) for name in names],
         n_features=int(estimator.n_features_in_),
-        **options,
     )
     check_kind(estimator, table, data)
     if names is not None and isinstance(table.X, np.ndarray):
         shown = ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
         warn(f"{data} names no columns; they are taken for {shown} by their order.")
-    return table
+    return estimator, table
 
 
 def check_kind(estimator: Any, table: Table, data: str) -> None:
