@@ -25,9 +25,10 @@ FLOORS = {
         "patches", "paper",
     ],
     "edges": [
-        "files", "persistence",
+        "files", "persistence._file", "persistence._estimators", "persistence",
         "datasets._idx", "datasets._progress", "datasets._sources", "datasets._loaders", "datasets",
-        "records", "tables", "evaluation", "inspection", "peers",
+        "records", "tables._table", "tables._content", "tables._csv", "tables._frames",
+        "tables._arrays", "tables", "evaluation", "inspection", "peers",
         "reproduction._points", "reproduction._measure", "reproduction._report", "reproduction",
         "reproduction.__main__",
         "cli", "cli._signals", "cli._output", "cli._reading", "cli.fit", "cli.predict",

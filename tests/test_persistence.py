@@ -26,7 +26,8 @@ from kmeans_kernel import (
     save_model,
 )
 from kmeans_kernel.datasets import load_digits
-from kmeans_kernel.persistence import ModelFileError, _digest
+from kmeans_kernel.persistence import ModelFileError
+from kmeans_kernel.persistence._file import digest
 
 
 @pytest.fixture(scope="module")
@@ -244,7 +245,7 @@ def resaved(path, change_tree=lambda tree: tree, change_arrays=lambda arrays: ar
     arrays = change_arrays(arrays)
     tree = json.loads(found["estimator"])
     text = json.dumps(change_tree(tree) or tree)
-    save_file(arrays, path, {**found, "estimator": text, "digest": _digest(text, arrays)})
+    save_file(arrays, path, {**found, "estimator": text, "digest": digest(text, arrays)})
 
 
 def at_classifier(change):
@@ -323,9 +324,9 @@ def test_numbers_too_large_to_be_one_are_refused(saved):
     arrays = {}
     with safe_open(saved, framework="np") as file:
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        digest = file.metadata()["digest"]
-    fits = _digest(json.loads(b'"' + tree + b'"'), arrays)
-    saved.write_bytes(forged.replace(digest.encode(), fits.encode()))
+        old = file.metadata()["digest"]
+    fits = digest(json.loads(b'"' + tree + b'"'), arrays)
+    saved.write_bytes(forged.replace(old.encode(), fits.encode()))
     with pytest.raises(ModelFileError, match="the number 123456e789"):
         load_model(saved)
 

@@ -341,7 +341,7 @@ def test_reading_tells_how_far_it_is(tmp_path, monkeypatch):
     heard = []
     read_table(path, target="y", on_bytes=lambda *told: heard.append(told))
     assert heard == [(12, 12)]
-    monkeypatch.setattr("kmeans_kernel.tables._BYTES_AT_A_TIME", 5)
+    monkeypatch.setattr("kmeans_kernel.tables._content._BYTES_AT_A_TIME", 5)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
     heard.clear()
     read_table("-", target="y", on_bytes=lambda *told: heard.append(told))

@@ -164,7 +164,7 @@ def test_bad_use_is_refused_in_one_sentence(folder, tmp_path):
     )
     assert "as a feature" in refuse("evaluate", folder / "iris.model", iris, "-t", "sepal width")
     assert "no data set 'nist'" in refuse("data", "fetch", "nist")
-    assert "no 'figure3'" in refuse("reproduce", "figure3")
+    assert "'figure3' is not one of" in refuse("reproduce", "figure3")
     assert "no features 'patches'" in refuse("reproduce", "figure1", "--features", "patches")
     for arguments in (
         ["fit"],

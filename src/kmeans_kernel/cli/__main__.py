@@ -53,7 +53,7 @@ def main() -> None:
 
 def usage_error(error: Any) -> str:
     """Return what the parser of the command line says, in one sentence; or the help it shows."""
-    told: str = error.format_message().strip()
+    told: str = error.format_message().strip().replace("Value error, ", "")
     if type(error).__name__ == "NoArgsIsHelpError":
         return told
     command = error.ctx.command_path if getattr(error, "ctx", None) else "kmeans-kernel"

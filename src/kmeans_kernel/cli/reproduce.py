@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,13 +21,17 @@ from kmeans_kernel.cli._output import (
 )
 from kmeans_kernel.files import check_writable, write_whole
 
-FIGURE_NAMES = ("figure1", "figure2", "all")
+
+class What(StrEnum):
+    """What can be measured again."""
+
+    figure1 = "figure1"
+    figure2 = "figure2"
+    all = "all"
 
 
 def reproduce(
-    what: Annotated[
-        str, typer.Argument(help="figure1, figure2 or all.", autocompletion=lambda: [*FIGURE_NAMES])
-    ],
+    what: Annotated[What, typer.Argument(help="Which figure, or all.")],
     q: Annotated[
         list[int],
         typer.Option(
@@ -69,9 +74,7 @@ def reproduce(
         from kmeans_kernel.datasets import load_mnist
         from kmeans_kernel.reproduction import FIGURES, figure_jobs, paper_qs
 
-        names = list(FIGURES) if what == "all" else [what]
-        if not set(names) <= set(FIGURES):
-            fail(f"there is no {what!r} to reproduce; there are {', '.join(FIGURES)} and all.")
+        names = list(FIGURES) if what is What.all else [str(what)]
         known = {curve.features for name in names for curve in FIGURES[name].curves}
         unknown = [name for name in features if name not in known]
         if unknown:

@@ -1,25 +1,13 @@
-"""Saving and loading fitted estimators: one safetensors file, and nothing in it can run code.
-
-The arrays are the file's tensors. Everything else is JSON in its metadata: the format's version, a
-tree of estimators with their parameters, and a digest of the whole. Loading checks the header, the
-version, the digest, and every name, type and shape, before an estimator is built.
-"""
+"""Estimators as JSON and arrays, and back; whatever does not fit is refused before it is built."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import math
-import os
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
@@ -27,222 +15,16 @@ from sklearn.utils.validation import check_is_fitted
 from kmeans_kernel._kernels import Gaussian, Kernel, Polynomial
 from kmeans_kernel._model import FittedModel
 from kmeans_kernel.classifier import KMeansKernelClassifier
-from kmeans_kernel.files import check_writable, write_whole
 from kmeans_kernel.images import FourierFeatures, PixelNormalizer
 from kmeans_kernel.patches import PatchVotingClassifier
-
-FORMAT = "kmeans-kernel"
-VERSION = 1
+from kmeans_kernel.persistence._file import ModelFileError, Place
 
 _FLOATS = ("float32", "float64")
+
 _LABEL_KINDS = "biufU"  # booleans, whole numbers, numbers, text
 
 
-class ModelFileError(ValueError):
-    """A file that is no model of ours, or one that is damaged."""
-
-
-def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted estimator to one file, to be read by `load_model`.
-
-    Parameters
-    ----------
-    estimator : KMeansKernelClassifier, PatchVotingClassifier, or a Pipeline that ends in one
-        Before the classifier a pipeline may hold PixelNormalizer, FourierFeatures and
-        scikit-learn's StandardScaler.
-    path : path
-        The file. It is written under a temporary name and renamed, so that there is always a
-        whole one.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> from kmeans_kernel import KMeansKernelClassifier, load_model, save_model
-    >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["a", "a", "b", "b"]
-    >>> path = os.path.join(tempfile.mkdtemp(), "model.safetensors")
-    >>> save_model(KMeansKernelClassifier(2).fit(X, y), path)
-    >>> load_model(path).predict([[0.0, 0.9]]).tolist()
-    ['a']
-    """
-    from safetensors.numpy import save
-
-    path = check_writable(Path(path))
-    if not hasattr(estimator, "predict_proba"):
-        raise TypeError(f"save_model saves classifiers, got a {type(estimator).__name__}.")
-    arrays: dict[str, npt.NDArray[Any]] = {}
-    tree = json.dumps(_describe(estimator, _Place("", arrays)), allow_nan=False)
-    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    metadata = {
-        "format": FORMAT,
-        "version": str(VERSION),
-        "estimator": tree,
-        "digest": _digest(tree, arrays),
-    }
-    write_whole(path, _in_order(save(arrays, metadata)))
-
-
-def _in_order(content: bytes) -> bytes:
-    """Return a safetensors file with its header in alphabetical order, the same every time."""
-    end = 8 + int.from_bytes(content[:8], "little")
-    header = json.dumps(json.loads(content[8:end]), sort_keys=True, separators=(",", ":")).encode()
-    header += b" " * (-len(header) % 8)
-    return len(header).to_bytes(8, "little") + header + content[end:]
-
-
-def load_model(path: str | os.PathLike[str]) -> Any:
-    """Read an estimator that `save_model` wrote.
-
-    Parameters
-    ----------
-    path : path
-        The file. It may come from anyone: nothing in it is run, and nothing larger than the file
-        is allocated.
-
-    Returns
-    -------
-    the estimator, fitted
-
-    Raises
-    ------
-    ModelFileError
-        when the file is no model, is damaged, or is of a later version; the message says which
-    """
-    path = Path(path)
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a directory: name a file that save_model wrote.")
-    metadata, arrays = _read(path)
-    try:
-        tree = json.loads(
-            metadata["estimator"], parse_constant=_refuse_constant, parse_float=_finite
-        )
-        if metadata["digest"] != _digest(metadata["estimator"], arrays):
-            raise ModelFileError("its digest does not match its content")
-        place = _Place("", arrays)
-        estimator = _build(tree, place)
-        if place.unused():
-            raise ModelFileError(f"it holds arrays that no part of it names: {place.unused()}")
-    except ModelFileError as error:
-        raise _damaged(path, str(error)) from None
-    except (
-        KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError, MemoryError,
-    ) as error:  # fmt: skip
-        raise _damaged(path, f"{type(error).__name__}: {error}") from error
-    return estimator
-
-
-def _read(path: Path) -> tuple[dict[str, str], dict[str, npt.NDArray[Any]]]:
-    """Return the metadata and the arrays of a file whose header is sound."""
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with _on_disk(path) as place, safe_open(place, framework="np") as file:
-            metadata: dict[str, str] = file.metadata() or {}
-            if metadata.get("format") != FORMAT:
-                raise ModelFileError(
-                    f"{path} is a safetensors file, but not a model of kmeans-kernel. Name a file "
-                    "that save_model wrote."
-                )
-            if metadata.get("version") != str(VERSION):
-                raise ModelFileError(
-                    f"{path} is a model of format version {metadata.get('version')!r}, and this "
-                    f"kmeans-kernel reads version {VERSION}. Install the kmeans-kernel that wrote "
-                    "it, or save the model again with this one."
-                )
-            missing = {"estimator", "digest"} - set(metadata)
-            if missing:
-                raise _damaged(path, f"its metadata lacks {', '.join(sorted(missing))}")
-            return metadata, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except SafetensorError as error:
-        raise _damaged(path, f"no safetensors file, or a part of one ({error})") from error
-    except (TypeError, AttributeError) as error:  # arrays of types that NumPy does not have
-        raise _damaged(path, f"it holds an array of an unknown type ({error})") from error
-
-
-@contextmanager
-def _on_disk(path: Path) -> Iterator[Path]:
-    """Give a file that can be mapped into memory: what comes through a pipe is copied to one."""
-    if path.is_file() or not path.exists():
-        yield path
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / "model"
-        with path.open("rb") as source, copy.open("wb") as target:
-            start = source.read(9)  # the length of the header, and its first character
-            target.write(start)
-            if start[8:] == b"{":  # else it is no model, and may be endless
-                shutil.copyfileobj(source, target)
-        yield copy
-
-
-def _damaged(path: Path, why: str) -> ModelFileError:
-    return ModelFileError(
-        f"{path} is not a whole model of kmeans-kernel: {why}. Copy it again from where it came "
-        "from, or save the model again."
-    )
-
-
-def _refuse_constant(name: str) -> float:
-    raise ModelFileError(f"it holds the number {name}")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    return number if math.isfinite(number) else _refuse_constant(text)
-
-
-def _digest(tree: str, arrays: dict[str, npt.NDArray[Any]]) -> str:
-    """Return a digest of all that a model consists of."""
-    digest = hashlib.sha256(tree.encode())
-    for name in sorted(arrays):
-        array = arrays[name]
-        digest.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
-        digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-    return digest.hexdigest()
-
-
-class _Place:
-    """A place in the tree of estimators, and the arrays that belong there."""
-
-    def __init__(self, name: str, arrays: dict[str, npt.NDArray[Any]], used: Any = None) -> None:
-        self._name = name
-        self._arrays = arrays
-        self._used: set[str] = set() if used is None else used
-
-    def below(self, name: str) -> _Place:
-        """Return the place of a part."""
-        return _Place(f"{self._name}{name}.", self._arrays, self._used)
-
-    def put(self, name: str, array: npt.NDArray[Any]) -> None:
-        """Store an array of this place."""
-        self._arrays[self._name + name] = array
-
-    def take(
-        self, name: str, shape: tuple[int | None, ...], dtypes: tuple[str, ...]
-    ) -> npt.NDArray[Any]:
-        """Return an array of this place; None in `shape` is any length."""
-        full = self._name + name
-        if full not in self._arrays:
-            raise ModelFileError(f"the array {full!r} is missing")
-        array = self._arrays[full]
-        fits = len(shape) == array.ndim and all(
-            expected in (None, found) for expected, found in zip(shape, array.shape, strict=True)
-        )
-        if not fits or array.dtype.name not in dtypes:
-            raise ModelFileError(
-                f"the array {full!r} should be {' or '.join(dtypes)} of shape {shape}, "
-                f"got {array.dtype.name} of shape {array.shape}"
-            )
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise ModelFileError(f"the array {full!r} holds values that are not finite")
-        self._used.add(full)
-        return array
-
-    def unused(self) -> list[str]:
-        """Return the names of the arrays that nobody took."""
-        return sorted(set(self._arrays) - self._used)
-
-
-def _describe(estimator: Any, place: _Place) -> dict[str, Any]:
+def describe(estimator: Any, place: Place) -> dict[str, Any]:
     """Return the JSON of an estimator, and put its arrays in place."""
     for kind, (describe, _) in _KINDS.items():
         if type(estimator) is kind:
@@ -255,7 +37,7 @@ def _describe(estimator: Any, place: _Place) -> dict[str, Any]:
     )
 
 
-def _build(tree: Any, place: _Place) -> Any:
+def build(tree: Any, place: Place) -> Any:
     """Return the estimator that a JSON describes."""
     if not isinstance(tree, dict):
         raise ModelFileError("an estimator is not described by an object")
@@ -265,17 +47,17 @@ def _build(tree: Any, place: _Place) -> Any:
     raise ModelFileError(f"it holds an estimator of an unknown kind, {tree.get('kind')!r}")
 
 
-def _describe_pipeline(pipeline: Pipeline, place: _Place) -> dict[str, Any]:
+def _describe_pipeline(pipeline: Pipeline, place: Place) -> dict[str, Any]:
     steps = [step for step in pipeline.steps if step[1] not in (None, "passthrough")]
     described = [
-        [name, _describe(step, place.below(f"steps.{k}"))] for k, (name, step) in enumerate(steps)
+        [name, describe(step, place.below(f"steps.{k}"))] for k, (name, step) in enumerate(steps)
     ]
     return {"steps": described}
 
 
-def _build_pipeline(tree: dict[str, Any], place: _Place) -> Pipeline:
+def _build_pipeline(tree: dict[str, Any], place: Place) -> Pipeline:
     steps = [
-        (str(name), _build(step, place.below(f"steps.{k}")))
+        (str(name), build(step, place.below(f"steps.{k}")))
         for k, (name, step) in enumerate(tree["steps"])
     ]
     if not steps or not hasattr(steps[-1][1], "predict"):
@@ -283,7 +65,7 @@ def _build_pipeline(tree: dict[str, Any], place: _Place) -> Pipeline:
     return Pipeline(steps)
 
 
-def _describe_scaler(scaler: StandardScaler, place: _Place) -> dict[str, Any]:
+def _describe_scaler(scaler: StandardScaler, place: Place) -> dict[str, Any]:
     for name, there in (("mean_", scaler.with_mean), ("scale_", scaler.with_std)):
         if there:
             place.put(name, getattr(scaler, name))
@@ -294,7 +76,7 @@ def _describe_scaler(scaler: StandardScaler, place: _Place) -> dict[str, Any]:
     }
 
 
-def _build_scaler(tree: dict[str, Any], place: _Place) -> StandardScaler:
+def _build_scaler(tree: dict[str, Any], place: Place) -> StandardScaler:
     scaler = StandardScaler(**_params(StandardScaler, tree))
     n_features = _set_features(scaler, tree)
     wanted = {"mean_": scaler.with_mean, "scale_": scaler.with_std}
@@ -308,7 +90,7 @@ def _build_scaler(tree: dict[str, Any], place: _Place) -> StandardScaler:
     return scaler
 
 
-def _describe_pixels(transformer: Any, place: _Place) -> dict[str, Any]:  # noqa: ARG001
+def _describe_pixels(transformer: Any, place: Place) -> dict[str, Any]:  # noqa: ARG001
     shape = transformer.image_shape_
     return {
         "features": _features(transformer),
@@ -317,8 +99,8 @@ def _describe_pixels(transformer: Any, place: _Place) -> dict[str, Any]:  # noqa
     }
 
 
-def _build_pixels(kind: type) -> Callable[[dict[str, Any], _Place], Any]:
-    def build(tree: dict[str, Any], place: _Place) -> Any:  # noqa: ARG001
+def _build_pixels(kind: type) -> Callable[[dict[str, Any], Place], Any]:
+    def build(tree: dict[str, Any], place: Place) -> Any:  # noqa: ARG001
         transformer = kind(**_params(kind, tree))
         n_pixels = _set_features(transformer, tree)
         shape = None if tree["image_shape"] is None else _shape(tree["image_shape"])
@@ -330,7 +112,7 @@ def _build_pixels(kind: type) -> Callable[[dict[str, Any], _Place], Any]:
     return build
 
 
-def _describe_classifier(classifier: KMeansKernelClassifier, place: _Place) -> dict[str, Any]:
+def _describe_classifier(classifier: KMeansKernelClassifier, place: Place) -> dict[str, Any]:
     model = classifier.model_
     place.put("directions", model.directions)
     place.put("representative_classes", model.representative_classes.astype(np.int64))
@@ -349,7 +131,7 @@ def _describe_classifier(classifier: KMeansKernelClassifier, place: _Place) -> d
     }
 
 
-def _build_classifier(tree: dict[str, Any], place: _Place) -> KMeansKernelClassifier:
+def _build_classifier(tree: dict[str, Any], place: Place) -> KMeansKernelClassifier:
     classifier = KMeansKernelClassifier(**_params(KMeansKernelClassifier, tree))
     classifier._settings()  # refuses what no fit accepts
     n_features = _set_features(classifier, tree)
@@ -384,21 +166,19 @@ def _build_classifier(tree: dict[str, Any], place: _Place) -> KMeansKernelClassi
     return classifier
 
 
-def _describe_voting(voting: PatchVotingClassifier, place: _Place) -> dict[str, Any]:
+def _describe_voting(voting: PatchVotingClassifier, place: Place) -> dict[str, Any]:
     return {
         "features": _features(voting),
         "vote": voting.vote,
         "image_shape": list(voting.image_shape_),
         "patch_shape": list(voting.patch_shape_),
         "score_method": voting.score_method_,
-        "classifier": _describe(voting.classifier_, place.below("classifier")),
+        "classifier": describe(voting.classifier_, place.below("classifier")),
     }
 
 
-def _build_voting(tree: dict[str, Any], place: _Place) -> PatchVotingClassifier:
-    from sklearn.base import clone
-
-    classifier = _build(tree["classifier"], place.below("classifier"))
+def _build_voting(tree: dict[str, Any], place: Place) -> PatchVotingClassifier:
+    classifier = build(tree["classifier"], place.below("classifier"))
     image_shape, patch_shape = _shape(tree["image_shape"]), _shape(tree["patch_shape"])
     if tree["score_method"] not in ("decision_function", "predict_proba", "predict"):
         raise ModelFileError(f"its score method is {tree['score_method']!r}")
@@ -529,8 +309,9 @@ def _count(value: Any) -> int:
     return value
 
 
-_Describe = Callable[[Any, _Place], dict[str, Any]]
-_Build = Callable[[dict[str, Any], _Place], Any]
+_Describe = Callable[[Any, Place], dict[str, Any]]
+
+_Build = Callable[[dict[str, Any], Place], Any]
 
 _KINDS: dict[type, tuple[_Describe, _Build]] = {
     KMeansKernelClassifier: (_describe_classifier, _build_classifier),
