@@ -202,11 +202,10 @@ def patch_variants_table() -> str:
     known = {q: e for (features, q), e in paper_points().items() if features == "patches_25"}
     runs = {
         f"25 × 25, K-means after {n} iteration{'' if n == 1 else 's'}": [
-            row for row in stopped if row["max_iter"] == n and "corners" not in row
+            row for row in stopped if row["max_iter"] == n
         ]
         for n in (1, 3)
     }
-    runs["25 × 25, 9 of an image"] = [row for row in stopped if "corners" in row]
     for features, title in (("patches", "25 × 25"), ("patches_26", "26 × 26")):
         own = [row for row in figure_rows("figure2") if row["features"] == features]
         runs[f"{title}, as in the figure"] = own

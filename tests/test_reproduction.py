@@ -91,6 +91,21 @@ def test_the_committed_figure1_is_near_the_papers():
         assert all(len(point.errors) >= (5 if point.q <= 1000 else 3) for point in own)
 
 
+def test_the_committed_figure2_is_near_the_papers():
+    """With the script's patches from Q = 1000 on; and the least error, 0.87 %, with the text's."""
+    points = compare(FIGURE2, read_rows(RESULTS / "figure2.json"))
+    ours = {(point.curve.title, point.q): point for point in points}
+    assert {q for title, q in ours if title == "25 × 25, majority"} == set(paper_qs(FIGURE2))
+    for q in paper_qs(FIGURE2):
+        assert len(ours["25 × 25, majority", q].errors) >= (2 if q <= 1000 else 1)
+    script = [p for (title, q), p in ours.items() if title.startswith("26 × 26") and q >= 1000]
+    assert len(script) >= 18
+    assert max(abs(point.difference) for point in script) <= 0.15
+    headline = ours["25 × 25, majority", 5000]
+    assert headline.paper == 0.87
+    assert abs(headline.difference) <= 0.08
+
+
 def test_the_report_is_one_page_that_needs_nothing_else():
     points = compare(FIGURE1, [row("raw", q, 0, 2.0) for q in (100, 250)])
     assert draw_figure(FIGURE1, points)[:4] == b"\x89PNG"
