@@ -24,7 +24,7 @@ TITLES = {
     "mnist": "MNIST",
     "fashion_mnist": "Fashion-MNIST",
     "digits": "digits, 8 × 8",
-    "mnist_part": "MNIST, the first 10,000 training images",
+    "mnist_part": "MNIST, the first 5,000 training images",
 }
 TIMES = {"fit_seconds": "training, seconds", "predict_seconds": "prediction, seconds"}
 

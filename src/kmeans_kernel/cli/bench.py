@@ -23,7 +23,7 @@ from kmeans_kernel.files import write_whole
 if TYPE_CHECKING:
     from sklearn.utils import Bunch
 
-N_TRAIN, N_TEST = 10_000, 2_000
+N_TRAIN, N_TEST = 5_000, 2_000
 OURS, NYSTROEM = [50, 100, 200, 500], [500, 1000]
 OURS_ON_DIGITS, NYSTROEM_ON_DIGITS = [10, 20, 50, 100], [100, 300]
 
