@@ -18,7 +18,7 @@ PACKAGE = Path(kmeans_kernel.__file__).parent
 FLOORS = {
     "core": [
         "_blocks", "_workers", "_sphere", "_assignment", "_spherical_kmeans", "_triangles",
-        "_kernels", "_blas", "_cholesky", "_lssvm", "_model", "_training",
+        "_kernels", "_blas", "_cholesky", "_lssvm", "_ridge", "_model", "_training",
     ],
     "shell": [
         "_progress", "_threads", "_lazy", "_validation", "classifier", "cluster", "images",
