@@ -18,7 +18,9 @@ PACKAGE = Path(kmeans_kernel.__file__).parent
 FLOORS = {
     "core": [
         "_blocks", "_workers", "_sphere", "_assignment", "_spherical_kmeans", "_triangles",
-        "_kernels", "_blas", "_cholesky", "_lssvm", "_ridge", "_model", "_training",
+        "_kernels", "_blas", "_cholesky", "_lssvm", "_model", "_samples", "_duplicates",
+        "_representation", "_ridge", "_conjugate", "_selection", "_calibration", "_scales",
+        "_stages", "_fit", "_choice", "_training",
     ],
     "shell": [
         "_progress", "_threads", "_lazy", "_validation", "classifier", "cluster", "images",

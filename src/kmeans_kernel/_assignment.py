@@ -90,15 +90,17 @@ def own_similarities(X: Array, centroids: Array, labels: IntArray) -> Array:
     return similarities
 
 
-def cluster_sums(X: Array, labels: IntArray, n_clusters: int) -> Array:
-    """Return the (Q, d) float64 sums of the rows of each cluster: R̂ᵀX, R̂ sparse."""
+def cluster_sums(X: Array, labels: IntArray, n_clusters: int, weights: Array) -> Array:
+    """Return the (Q, d) float64 weighted sums of the rows of each cluster: R̂ᵀX, R̂ sparse."""
     sums = np.zeros((n_clusters, X.shape[1]))
     for rows in row_blocks(*X.shape):
-        sums += _scatter(X[rows], labels[rows], n_clusters)
+        sums += _scatter(X[rows], labels[rows], n_clusters, weights[rows])
     return sums
 
 
-def update_sums(out: Array, X: Array, before: IntArray, after: IntArray) -> IntArray:
+def update_sums(
+    out: Array, X: Array, before: IntArray, after: IntArray, weights: Array
+) -> IntArray:
     """Bring the sums in `out` up to date after some rows went from one cluster to another.
 
     Returns the clusters that a row came to or left.
@@ -109,9 +111,9 @@ def update_sums(out: Array, X: Array, before: IntArray, after: IntArray) -> IntA
     )
     came, left = places[: len(changed)], places[len(changed) :]
     for block in row_blocks(len(changed), X.shape[1]):
-        rows = X[changed[block]]
-        out[touched] += _scatter(rows, came[block], len(touched))
-        out[touched] -= _scatter(rows, left[block], len(touched))
+        rows, heavy = X[changed[block]], weights[changed[block]]
+        out[touched] += _scatter(rows, came[block], len(touched), heavy)
+        out[touched] -= _scatter(rows, left[block], len(touched), heavy)
     return touched
 
 
@@ -195,9 +197,7 @@ def _tighten(X: Array, centroids: Array, labels: IntArray, near: Array, far: Arr
     return doubtful[near[doubtful] >= far[doubtful]]
 
 
-def _scatter(rows: Array, labels: IntArray, n_clusters: int) -> Array:
-    """Return the (Q, d) float64 sums of a block of rows by their labels."""
-    members = csr_array(
-        (np.ones(len(rows)), labels, np.arange(len(rows) + 1)), shape=(len(rows), n_clusters)
-    )
+def _scatter(rows: Array, labels: IntArray, n_clusters: int, weights: Array) -> Array:
+    """Return the (Q, d) float64 weighted sums of a block of rows by their labels."""
+    members = csr_array((weights, labels, np.arange(len(rows) + 1)), shape=(len(rows), n_clusters))
     return np.asarray(members.T @ rows.astype(np.float64, copy=False))

@@ -23,6 +23,9 @@ class Kernel(Protocol):
     def apply(self, out: Array) -> None:
         """Replace the cosines in `out` by kernel values."""
 
+    def derivative(self, cosines: Array) -> Array:
+        """Return the slope of the kernel at each cosine."""
+
     @property
     def steepness(self) -> float:
         """How much more than the cosine the value changes, at most."""
@@ -43,6 +46,10 @@ class Polynomial:
             if bit == "1":
                 np.multiply(out, cosines, out=out)
 
+    def derivative(self, cosines: Array) -> Array:
+        """Return d cᵈ⁻¹."""
+        return np.asarray(self.degree * cosines ** (self.degree - 1))
+
     @property
     def steepness(self) -> float:
         """The slope at a cosine of one."""
@@ -60,6 +67,10 @@ class Gaussian:
         np.subtract(out, 1.0, out=out)
         np.multiply(out, 2.0 * self.gamma, out=out)
         np.exp(out, out=out)
+
+    def derivative(self, cosines: Array) -> Array:
+        """Return 2γ exp(−2γ(1 − c))."""
+        return np.asarray(2.0 * self.gamma * np.exp(2.0 * self.gamma * (cosines - 1.0)))
 
     @property
     def steepness(self) -> float:

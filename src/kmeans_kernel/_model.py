@@ -33,24 +33,26 @@ class FittedModel:
     ----------
     directions : (m, d) unit rows, the representatives on the sphere; (m, d + 1) with a lift
     representative_classes : (m,) the position in `classes` of each representative's class
-    representative_counts : (m,) how many training rows each representative stands for
+    representative_counts : (m,) the weight of the training rows each representative stands for
     dual_coef : (m, K) float64
     intercept : (K,) float64
     kernel : an elementwise function of the cosines
     lift : the constant appended to a row before it is normalised; 0 for none
     classes : (K,) the labels
     temperature : what the scores are divided by before the softmax
+    feature_scales : (d,) what each feature is multiplied by before all else; None for ones
     """
 
     directions: Array
     representative_classes: IntArray
-    representative_counts: IntArray
+    representative_counts: npt.NDArray[Any]
     dual_coef: Array
     intercept: Array
     kernel: Kernel
     lift: float
     classes: npt.NDArray[Any]
     temperature: float = 1.0
+    feature_scales: Array | None = None
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -63,7 +65,8 @@ class FittedModel:
     @property
     def representatives(self) -> Array:
         """The representatives as rows of the input: (m, n_features)."""
-        return unlift(self.directions, self.lift)
+        points = unlift(self.directions, self.lift)
+        return points if self.feature_scales is None else points / self.feature_scales
 
     @property
     def float32_noise(self) -> float:
@@ -90,7 +93,7 @@ class FittedModel:
         columns = list(blocks_of(len(directions), _BLOCK_COLUMNS))
 
         def add_scores(rows: slice) -> None:
-            block = unit_rows(X[rows], self.lift, dtype)
+            block = unit_rows(X[rows], self.lift, dtype, self.feature_scales)
             buffer = np.empty((len(block), min(_BLOCK_COLUMNS, len(directions))), dtype=dtype)
             for some in columns:
                 values = buffer[:, : some.stop - some.start]

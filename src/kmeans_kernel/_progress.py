@@ -10,6 +10,7 @@ from threading import Lock
 from time import perf_counter
 from typing import TypeAlias
 
+from kmeans_kernel._kernels import Kernel
 from kmeans_kernel._spherical_kmeans import Clustering
 from kmeans_kernel._training import Watcher
 
@@ -50,6 +51,9 @@ class Silent:
     def class_done(self, label: object, n_rows: int, found: Clustering) -> None:
         """Say nothing."""
 
+    def tried(self, kernel: Kernel, loss: float) -> None:
+        """Say nothing."""
+
     def solving(self, m: int) -> None:
         """Say nothing."""
 
@@ -88,6 +92,10 @@ class Printed:
                 f"{found.n_iter} iterations, deviation {found.deviation:.1e}; "
                 f"about {left:.0f} s left\n"
             )
+
+    def tried(self, kernel: Kernel, loss: float) -> None:
+        """Write what was tried."""
+        self._write(f"tried {kernel}: held-out squared error {loss:.4f}\n")
 
     def solving(self, m: int) -> None:
         """Write that the solve begins."""

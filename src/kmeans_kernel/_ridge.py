@@ -11,18 +11,26 @@ eigenvectors give the solution for every λ, and the leave-one-out error of each
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cholesky, eigh, solve_triangular
 
-from kmeans_kernel._blocks import Array
+from kmeans_kernel._blocks import Array, blocks_of
 from kmeans_kernel._kernels import Kernel, gram_matrix
-from kmeans_kernel._workers import ALONE, Workers
+from kmeans_kernel._samples import Samples
+from kmeans_kernel._workers import ALONE, Workers, shares
 
 # δ, enough for the factor of a matrix of this size, and more for larger ones.
 _NUGGET = 1e-8
 _NUGGET_UP_TO = 3000
+
+# What a sample's leverage leaves at least of its residual: rounding may leave less.
+_LEAST_REST = 1e-6
+
+# Rows of a block of features: enough for the triangular solve to run at the speed of products.
+_BLOCK_ROWS = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +58,10 @@ class WhiteBasis:
 
     def features(self, U: Array) -> Array:
         """Return the (n, m) white features of unit rows."""
-        values = U.astype(np.float64, copy=False) @ self.directions.T
-        self.kernel.apply(values)
+        return self.whiten(kernel_values(U, self.directions, self.kernel))
+
+    def whiten(self, values: Array) -> Array:
+        """Return the (n, m) white features of rows of kernel values, which are overwritten."""
         white: Array = solve_triangular(
             self.factor, values.T, lower=True, overwrite_b=True, check_finite=False
         )
@@ -63,6 +73,13 @@ class WhiteBasis:
             self.factor, coefficients, lower=True, trans="T", check_finite=False
         )
         return dual
+
+
+def kernel_values(U: Array, directions: Array, kernel: Kernel) -> Array:
+    """Return the (n, m) kernel values of unit rows with representatives, in float64."""
+    values = U.astype(np.float64, copy=False) @ directions.astype(np.float64, copy=False).T
+    kernel.apply(values)
+    return np.asarray(values)
 
 
 def nugget(m: int) -> float:
@@ -90,13 +107,14 @@ class Moments:
     @classmethod
     def of(cls, Z: Array, Y: Array, weights: Array) -> Moments:
         """Sum over a block: Z (n, m) features, Y (n, K) targets, weights (n,)."""
-        weighted = Z.T * weights
+        roots = np.sqrt(weights)
+        scaled = Z * roots[:, None]
         return cls(
             weight=float(weights.sum()),
-            z=weighted.sum(axis=1),
+            z=roots @ scaled,
             y=weights @ Y,
-            zz=weighted @ Z,
-            zy=weighted @ Y,
+            zz=scaled.T @ scaled,  # half the work: NumPy sees that it is symmetric
+            zy=scaled.T @ (Y * roots[:, None]),
         )
 
     def __add__(self, other: Moments) -> Moments:
@@ -107,6 +125,110 @@ class Moments:
             self.zz + other.zz,
             self.zy + other.zy,
         )
+
+
+def sum_moments(basis: WhiteBasis, samples: Samples, workers: Workers = ALONE) -> Moments:
+    """Return the moments of all samples, block by block."""
+
+    def part(share: Sequence[slice]) -> Moments | None:
+        total = None
+        for rows in share:
+            Z = basis.features(samples.directions[rows])
+            block = Moments.of(Z, samples.targets(rows), samples.weights[rows])
+            total = block if total is None else total + block
+            workers.checkpoint()
+        return total
+
+    blocks = list(blocks_of(len(samples), _BLOCK_ROWS))
+    parts = [part for part in workers.map(part, shares(blocks, workers)) if part is not None]
+    return sum(parts[1:], parts[0])
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeFit:
+    """The ridge regression of one λ.
+
+    Attributes
+    ----------
+    coefficients : (m, K) of the white features
+    intercept : (K,)
+    mean_z : (m,) the weighted mean of the features
+    triangle : (m, m) the lower factor of their covariance + λI, exact or nearly so
+    weight : Σ w
+    relative_residual : of the normal equations, the largest over the columns
+    """
+
+    coefficients: Array
+    intercept: Array
+    mean_z: Array
+    triangle: Array
+    weight: float
+    relative_residual: float
+
+    def left_out_scores(self, Z: Array, Y: Array, weights: Array) -> Array:
+        """Return the (n, K) scores that training samples with features Z would have had left out.
+
+        The penalty of all samples is kept.
+        """
+        scores = Z @ self.coefficients + self.intercept
+        half = solve_triangular(self.triangle, (Z - self.mean_z).T, lower=True, check_finite=False)
+        leverage = (1.0 + np.einsum("ij,ij->j", half, half)) * weights / self.weight
+        return np.asarray(Y + (scores - Y) / np.maximum(1.0 - leverage, _LEAST_REST)[:, None])
+
+
+@dataclass(frozen=True, eq=False)
+class NormalEquations:
+    """The covariances of features and targets, from which every λ is solved for.
+
+    Attributes
+    ----------
+    mean_z, mean_y : (m,), (K,) weighted means
+    covariance : (m, m) of z
+    slopes : (m, K) covariance of z with y
+    weight : Σ w
+    """
+
+    mean_z: Array
+    mean_y: Array
+    covariance: Array
+    slopes: Array
+    weight: float
+
+    @classmethod
+    def of(cls, moments: Moments) -> NormalEquations:
+        """Centre the moments."""
+        mean_z, mean_y = moments.z / moments.weight, moments.y / moments.weight
+        covariance = moments.zz / moments.weight - np.outer(mean_z, mean_z)
+        slopes = moments.zy / moments.weight - np.outer(mean_z, mean_y)
+        return cls(mean_z, mean_y, covariance, slopes, moments.weight)
+
+    def solve(self, regularization: float) -> RidgeFit:
+        """Solve for one λ."""
+        ridged = self.covariance.copy()
+        ridged[np.diag_indices_from(ridged)] += regularization
+        triangle = cholesky(ridged, lower=True, check_finite=False)
+        coefficients = divide_by(triangle, self.slopes)
+        residual = self.slopes - ridged @ coefficients
+        return RidgeFit(
+            coefficients,
+            self.mean_y - self.mean_z @ coefficients,
+            self.mean_z,
+            triangle,
+            self.weight,
+            relative_norm(residual, self.slopes),
+        )
+
+
+def divide_by(triangle: Array, V: Array) -> Array:
+    """Return A⁻¹ V for A = R Rᵀ, from the lower triangle R."""
+    half = solve_triangular(triangle, V, lower=True, check_finite=False)
+    return np.asarray(solve_triangular(triangle, half, lower=True, trans="T", check_finite=False))
+
+
+def relative_norm(residual: Array, right_side: Array) -> float:
+    """Return the largest length of a column of the residual, in that of the right side."""
+    scale = np.linalg.norm(right_side, axis=0)
+    return float((np.linalg.norm(residual, axis=0) / np.where(scale > 0, scale, 1.0)).max())
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,13 +252,17 @@ class RidgePath:
     weight: float
 
     @classmethod
-    def of(cls, moments: Moments) -> RidgePath:
+    def of(cls, equations: NormalEquations) -> RidgePath:
         """Decompose the normal equations."""
-        mean_z, mean_y = moments.z / moments.weight, moments.y / moments.weight
-        covariance = moments.zz / moments.weight - np.outer(mean_z, mean_z)
-        variances, axes = eigh(covariance, overwrite_a=True, check_finite=False)
-        slopes = axes.T @ (moments.zy / moments.weight - np.outer(mean_z, mean_y))
-        return cls(mean_z, mean_y, axes, np.maximum(variances, 0.0), slopes, moments.weight)
+        variances, axes = eigh(equations.covariance, check_finite=False)
+        return cls(
+            equations.mean_z,
+            equations.mean_y,
+            axes,
+            np.maximum(variances, 0.0),
+            axes.T @ equations.slopes,
+            equations.weight,
+        )
 
     def solution(self, regularization: float) -> tuple[Array, Array]:
         """Return the (m, K) coefficients of the features and the (K,) intercept."""
@@ -161,4 +287,4 @@ class RidgePath:
         scores = self.scores(T, regularization)
         leverage = 1.0 + (T * T) @ (1.0 / (self.variances + regularization))
         leverage *= weights / self.weight
-        return Y + (scores - Y) / (1.0 - leverage)[:, None]
+        return np.asarray(Y + (scores - Y) / np.maximum(1.0 - leverage, _LEAST_REST)[:, None])

@@ -13,7 +13,12 @@ from kmeans_kernel._blocks import Array, cached_row_blocks
 _SMALLEST_SQUARE, _LARGEST_SQUARE = 1e-280, 1e280
 
 
-def unit_rows(X: npt.NDArray[Any], lift: float = 0.0, dtype: npt.DTypeLike = np.float32) -> Array:
+def unit_rows(
+    X: npt.NDArray[Any],
+    lift: float = 0.0,
+    dtype: npt.DTypeLike = np.float32,
+    scales: Array | None = None,
+) -> Array:
     """Put finite rows, trusted to be so, on the unit sphere: x ↦ [x, lift] / ‖[x, lift]‖.
 
     Without a lift (0, the paper's setting) the length of a row is forgotten and the result has
@@ -26,6 +31,7 @@ def unit_rows(X: npt.NDArray[Any], lift: float = 0.0, dtype: npt.DTypeLike = np.
     X : (n, d) array of numbers
     lift : at least 0
     dtype : of the result; lengths are computed in float64 in any case
+    scales : (d,) what each feature is multiplied by first, or None for ones
 
     Returns
     -------
@@ -35,6 +41,8 @@ def unit_rows(X: npt.NDArray[Any], lift: float = 0.0, dtype: npt.DTypeLike = np.
     out = np.empty((n, d + 1 if lift > 0 else d), dtype=dtype)
     for rows in cached_row_blocks(n, d):
         block = X[rows].astype(np.float64)
+        if scales is not None:
+            block *= scales
         lifts = np.full(len(block), lift)
         lengths = _bring_into_range(block, lifts)
         np.divide(block, lengths[:, np.newaxis], out=out[rows, :d], casting="same_kind")

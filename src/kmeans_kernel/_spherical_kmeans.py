@@ -59,18 +59,21 @@ def cluster(
     tol: float,
     max_iter: int,
     rng: np.random.Generator,
+    weights: Array | None = None,
     on_iteration: OnIteration | None = None,
 ) -> Clustering:
     """Cluster unit rows, trusted to be so, around `n_clusters` centroids by cosine.
 
-    With as many clusters as rows, or more, each row is its own centroid.
+    With as many clusters as rows, or more, each row is its own centroid. A row of weight 2 counts
+    as two.
     """
     n = len(X)
     if n_clusters >= n:
         return Clustering(X.copy(), np.arange(n), 1, 0.0, True)
-    centroids = X[draw_centroids(X, n_clusters, init, rng)]  # step 2
+    centroids = X[draw_centroids(X, n_clusters, init, rng, weights)]  # step 2
+    weights = np.ones(n) if weights is None else weights
     found = assign(X, centroids)  # steps 3 and 4
-    sums = cluster_sums(X, found.labels, n_clusters)  # step 5
+    sums = cluster_sums(X, found.labels, n_clusters, weights)  # step 5
     touched = np.arange(n_clusters)  # the centroids that may move
     deviation, n_iter = np.inf, 0
     while deviation > tol and n_iter < max_iter:  # step 9
@@ -82,9 +85,10 @@ def cluster(
         before = found
         found = reassign(X, centroids, before, turned_angles(chords))  # steps 3 and 4 again
         if n_iter % _ITERATIONS_BETWEEN_FULL_SUMS == 0:
-            sums, touched = cluster_sums(X, found.labels, n_clusters), np.arange(n_clusters)
+            sums = cluster_sums(X, found.labels, n_clusters, weights)
+            touched = np.arange(n_clusters)
         else:
-            touched = update_sums(sums, X, before.labels, found.labels)
+            touched = update_sums(sums, X, before.labels, found.labels, weights)
         if on_iteration is not None:
             on_iteration(n_iter, deviation)
     return Clustering(centroids, found.labels, n_iter, deviation, deviation <= tol)
@@ -121,26 +125,39 @@ def turned_angles(chords: Array) -> Array:
     return np.asarray(2.0 * np.arcsin(np.minimum(chords / 2.0, 1.0)) * (1 + 1e-6))
 
 
-def draw_centroids(X: Array, n_clusters: int, init: Init, rng: np.random.Generator) -> IntArray:
-    """Return the indices of the distinct rows that K-means starts from."""
+def draw_centroids(
+    X: Array,
+    n_clusters: int,
+    init: Init,
+    rng: np.random.Generator,
+    weights: Array | None = None,
+) -> IntArray:
+    """Return the indices of the distinct rows that K-means starts from, the heavy ones sooner."""
     if init == "k-means++":
-        return _draw_spread(X, n_clusters, rng)
-    return rng.choice(len(X), n_clusters, replace=False)
+        return _draw_spread(X, n_clusters, rng, weights)
+    shares = None if weights is None else weights / weights.sum()
+    return rng.choice(len(X), n_clusters, replace=False, p=shares)
 
 
-def _draw_spread(X: Array, n_clusters: int, rng: np.random.Generator) -> IntArray:
+def _draw_spread(
+    X: Array, n_clusters: int, rng: np.random.Generator, weights: Array | None
+) -> IntArray:
     """Draw rows one by one, each with probability in proportion to 1 − its best cosine so far.
 
     That is k-means++: on the sphere 1 − cosine is half the squared distance.
     """
     chosen = np.empty(n_clusters, dtype=np.intp)
-    chosen[0] = rng.integers(len(X))
+    if weights is None:
+        chosen[0] = rng.integers(len(X))
+        weights = np.ones(len(X))
+    else:
+        chosen[0] = rng.choice(len(X), p=weights / weights.sum())
     distances = np.full(len(X), np.inf)
     for q in range(1, n_clusters):
         cosines = X @ X[chosen[q - 1]]
         np.minimum(distances, np.maximum(1.0 - cosines, 0.0), out=distances)
         distances[chosen[:q]] = 0.0
-        cumulative = np.cumsum(distances)
+        cumulative = np.cumsum(weights * distances)
         if cumulative[-1] > 0:
             chosen[q] = np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right")
         else:  # only duplicates of chosen rows are left

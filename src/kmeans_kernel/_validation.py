@@ -7,7 +7,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    column_or_1d,
+    validate_data,
+)
 
 from kmeans_kernel._blocks import row_blocks
 from kmeans_kernel._lazy import LazyRows
@@ -46,6 +51,13 @@ def check_number(
         bound = f"above {minimum:g}" if above else f"of at least {minimum:g}"
         raise _bad_parameter(owner, name, f"a number {bound} and at most {maximum:g}")
     return float(value)
+
+
+def check_auto(owner: object, name: str, **bounds: Any) -> float | None:
+    """Return the number in `owner.name` as `check_number` does, or None for "auto"."""
+    if isinstance(getattr(owner, name), str) and getattr(owner, name) == "auto":
+        return None
+    return check_number(owner, name, **bounds)
 
 
 def check_option(owner: object, name: str, *options: str) -> str:
@@ -92,6 +104,45 @@ def check_rows_and_labels(
         return X, column_or_1d(y)
     rows, labels = _check(estimator, X, y=y, reset=True)
     return as_floats(rows), labels
+
+
+def check_weights(
+    estimator: Any,
+    sample_weight: Any,
+    X: Any,
+    classes: npt.NDArray[Any],
+    codes: npt.NDArray[np.intp],
+) -> npt.NDArray[np.float64] | None:
+    """Return the (n,) weights of rows, those of their classes multiplied in; None for ones."""
+    class_weight = estimator.class_weight
+    if sample_weight is None and class_weight is None:
+        return None
+    weights: npt.NDArray[np.float64] = _check_sample_weight(
+        sample_weight, X, dtype=np.float64, ensure_non_negative=True
+    )
+    if class_weight is None:
+        return weights
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        totals = np.bincount(codes, weights, len(classes))
+        factors = weights.sum() / (len(classes) * np.where(totals > 0, totals, 1.0))
+    elif isinstance(class_weight, dict):
+        unknown = sorted(set(class_weight) - set(classes.tolist()), key=str)
+        if unknown:
+            raise ValueError(
+                f"class_weight has a weight for {unknown[0]!r}, which is no class of y; its "
+                f"classes are {classes.tolist()[:10]}."
+            )
+        factors = np.array([class_weight.get(label, 1.0) for label in classes.tolist()])
+        if not (np.isfinite(factors).all() and (factors >= 0).all() and factors.any()):
+            raise ValueError(
+                f"class_weight must hold finite numbers of at least 0, not all 0, got "
+                f"{class_weight!r}."
+            )
+    else:
+        raise _bad_parameter(
+            estimator, "class_weight", "a dict from labels to weights, 'balanced' or None"
+        )
+    return np.asarray(weights * factors[codes])
 
 
 def as_floats(X: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -14,29 +14,40 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from kmeans_kernel._blocks import Array
+from kmeans_kernel._choice import Open
+from kmeans_kernel._duplicates import merge_equal_rows
+from kmeans_kernel._fit import FitOn
 from kmeans_kernel._kernels import Gaussian, Kernel, Polynomial
+from kmeans_kernel._lazy import LazyRows
 from kmeans_kernel._model import FittedModel
 from kmeans_kernel._progress import watcher_for
+from kmeans_kernel._representation import KMeans
+from kmeans_kernel._samples import Labelled
 from kmeans_kernel._spherical_kmeans import Init
 from kmeans_kernel._threads import threads_for
 from kmeans_kernel._training import Settings, train
 from kmeans_kernel._validation import (
+    check_auto,
     check_count,
     check_number,
     check_option,
     check_rows,
     check_rows_and_labels,
+    check_weights,
     codes_of,
 )
+
+# Scales are learned by default for tables of at most so many features.
+_MOST_FEATURES_SCALED = 100
 
 
 class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
     """A kernel classifier trained on a few representatives of each class.
 
     Each class is clustered by cosine K-means; its centroids are the representatives, and a
-    least-squares kernel machine is trained on them. The one knob is `n_representatives`: more
-    of them give a lower error and a longer training. The other defaults suit standardised
-    tables; `kmeans_kernel.paper` has the paper's settings.
+    least-squares kernel machine with them as its basis is fitted to all rows. The one knob is
+    `n_representatives`: more of them give a lower error and a longer training. The rest is chosen
+    from the data; `kmeans_kernel.paper` has the paper's settings.
 
     Parameters
     ----------
@@ -46,22 +57,33 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         The kernel, a function of the cosine c between two rows: exp(−2γ(1 − c)) or cᵈ.
     degree : int, default=4
         The degree d of the polynomial kernel, at most 1000.
-    gamma : float, default=1.0
-        The inverse width γ of the Gaussian kernel, at most 1e6.
-    regularization : float, default=0.01
-        What is added to the diagonal of the kernel matrix (ε). The paper's is 1e-6.
-    lift : float, default=1.0
-        A constant appended to each row before it is normalised. 0, the paper's setting, compares
-        rows by direction alone, and with an even degree cannot tell a row from its negative; a
-        value near the typical length of a row keeps their lengths.
+    gamma : float or "auto", default="auto"
+        The inverse width γ of the Gaussian kernel, at most 1e6; by default chosen from the data.
+    fit_on : {"samples", "representatives"}, default="samples"
+        What the coefficients are fitted to: all rows, or, as in the paper, the representatives.
+    regularization : float or "auto", default="auto"
+        The penalty: λ of the fit to all rows, or what is added to the diagonal of the kernel matrix
+        (ε) of the fit to the representatives, where the paper has 1e-6. By default chosen from the
+        data, as γ is: by the squared error of predictions of rows that were held out.
+    lift : float or "auto", default="auto"
+        A constant appended to each row before it is normalised; by default the typical length of a
+        row, which keeps their lengths. 0, the paper's setting, compares rows by direction alone,
+        and with an even degree cannot tell a row from its negative.
     init : {"random", "k-means++"}, default="random"
         How K-means chooses its first centroids.
     tol : float, default=1e-6
         K-means stops when the mean deviation 1 − cosine of a move is at most this (τ).
     max_iter : int, default=300
         K-means stops, with a ConvergenceWarning, after this many iterations.
+    feature_scales : {"auto", "learned"} or None, default="auto"
+        Whether to learn what each feature is to be multiplied by, from how much the scores depend
+        on it: where that predicts held-out rows better ("auto", for up to 100 features), in any
+        case, or not at all.
+    class_weight : dict, "balanced" or None, default=None
+        What the weights of the rows of each class are multiplied by; "balanced" gives every class
+        the same weight.
     random_state : int, RandomState instance or None, default=None
-        Decides the first centroids; an int gives the same model every time.
+        Decides the first centroids and what is held out; an int gives the same model every time.
     verbose : bool, default=False
         Whether to write progress to standard error.
 
@@ -80,10 +102,21 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         The weight of each representative in the score of each class.
     intercept_ : ndarray of shape (n_classes,)
         What is added to the scores.
+    gamma_ : float or None
+        γ as given or chosen; None for another kernel.
+    regularization_ : float
+        λ or ε, as given or chosen.
+    lift_ : float
+        The lift, as given or chosen.
+    feature_scales_ : ndarray of shape (n_features,) or None
+        What each feature is multiplied by, if scales were learned and kept.
+    held_out_error_ : float or None
+        The share of held-out rows that were misclassified with what was chosen; None if there was
+        nothing to choose. It was the least of some, so it is a little too good.
     n_iter_ : ndarray of shape (n_classes,)
         K-means iterations of each class.
     relative_residual_ : float
-        How exactly the system for the coefficients was solved; never above 1e-6.
+        How exactly the system for the coefficients was solved.
     stage_seconds_ : dict
         Seconds spent in each stage of training.
     n_features_in_ : int
@@ -114,12 +147,15 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         *,
         kernel: Literal["gaussian", "poly"] = "gaussian",
         degree: int = 4,
-        gamma: float = 1.0,
-        regularization: float = 0.01,
-        lift: float = 1.0,
+        gamma: float | Literal["auto"] = "auto",
+        fit_on: FitOn = "samples",
+        regularization: float | Literal["auto"] = "auto",
+        lift: float | Literal["auto"] = "auto",
         init: Init = "random",
         tol: float = 1e-6,
         max_iter: int = 300,
+        feature_scales: Literal["auto", "learned"] | None = "auto",
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
@@ -127,15 +163,18 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         self.kernel = kernel
         self.degree = degree
         self.gamma = gamma
+        self.fit_on = fit_on
         self.regularization = regularization
         self.lift = lift
         self.init = init
         self.tol = tol
         self.max_iter = max_iter
+        self.feature_scales = feature_scales
+        self.class_weight = class_weight
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on rows and their labels.
 
         Parameters
@@ -145,41 +184,59 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
             else may be in float64: see `docs/architecture.md`.
         y : array-like of shape (n_samples,)
             Labels of any type, of at least two classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row counts; a whole number is the same as repeating the row.
 
         Returns
         -------
         self
         """
-        settings = self._settings()
         self.__dict__.pop("model_", None)  # a fit that fails leaves nothing half-fitted
+        self._settings(0)  # refuses what is wrong before any work
+        data = self._labelled(X, y, sample_weight)
+        settings = self._settings(data.X.shape[1])
+        random = check_random_state(self.random_state)
+        seeds = random.randint(np.iinfo(np.int32).max, size=len(data.classes))
+        choice_seed = random.randint(np.iinfo(np.int32).max)
+        operations = _operations(
+            settings.kmeans.n_representatives, data.class_sizes, data.X.shape[1]
+        )
+        with threads_for(operations) as workers:
+            training = train(
+                data,
+                settings,
+                [np.random.default_rng(seed) for seed in seeds],
+                np.random.default_rng(choice_seed),
+                watcher_for(data.class_sizes, verbose=self.verbose),
+                workers,
+            )
+        if not training.converged.all():
+            self._warn_not_converged(data.classes[~training.converged])
+        self.model_ = training.model
+        self.regularization_ = training.regularization
+        self.held_out_error_ = training.held_out_error
+        self.n_iter_ = training.n_iter
+        self.relative_residual_ = training.relative_residual
+        self.stage_seconds_ = training.seconds
+        return self
+
+    def _labelled(self, X: Any, y: Any, sample_weight: Any) -> Labelled:
+        """Return what was given, checked: rows that count, the classes of these, and weights."""
         X, y = check_rows_and_labels(self, X, y)
         classes, codes = codes_of(y)
         check_classification_targets(y)
+        weights = check_weights(self, sample_weight, X, classes, codes)
+        if not isinstance(X, LazyRows):
+            X, codes, weights = merge_equal_rows(X, codes, weights)
+        present = np.unique(codes)
+        if len(present) < len(classes):  # a class may have had no weight
+            classes, codes = classes[present], np.searchsorted(present, codes)
         if len(classes) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs at least two classes in y, got one class: "
                 f"{classes.tolist()[0]!r}. Check that the labels were read as intended."
             )
-        random = check_random_state(self.random_state)
-        seeds = random.randint(np.iinfo(np.int32).max, size=len(classes))
-        sizes = np.bincount(codes).tolist()
-        with threads_for(_operations(settings.n_representatives, sizes, X.shape[1])) as workers:
-            training = train(
-                lambda k: X[codes == k],
-                sizes,
-                classes,
-                settings,
-                [np.random.default_rng(seed) for seed in seeds],
-                watcher_for(sizes, verbose=self.verbose),
-                workers,
-            )
-        if not training.converged.all():
-            self._warn_not_converged(classes[~training.converged])
-        self.model_ = training.model
-        self.n_iter_ = training.n_iter
-        self.relative_residual_ = training.relative_residual
-        self.stage_seconds_ = training.seconds
-        return self
+        return Labelled(X, codes, classes, weights)
 
     def decision_function(self, X: Any) -> Array:
         """Return the scores of the classes.
@@ -248,6 +305,22 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         return self._fitted().representative_counts
 
     @property
+    def gamma_(self) -> float | None:
+        """The inverse width of the Gaussian kernel."""
+        kernel = self._fitted().kernel
+        return kernel.gamma if isinstance(kernel, Gaussian) else None
+
+    @property
+    def lift_(self) -> float:
+        """The lift."""
+        return self._fitted().lift
+
+    @property
+    def feature_scales_(self) -> Array | None:
+        """The learned scales of the features, (n_features,), or None."""
+        return self._fitted().feature_scales
+
+    @property
     def dual_coef_(self) -> Array:
         """The dual coefficients, (m, n_classes)."""
         return self._fitted().dual_coef
@@ -282,19 +355,33 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         with threads_for(2.0 * len(X) * self.model_.directions.size) as workers:
             return self.model_.scores(X, workers)
 
-    def _settings(self) -> Settings:
-        kernels: dict[str, Kernel] = {
-            "gaussian": Gaussian(check_number(self, "gamma", above=True, maximum=1e6)),
-            "poly": Polynomial(check_count(self, "degree", maximum=1000)),
+    def _settings(self, n_features: int) -> Settings:
+        gamma = check_auto(self, "gamma", above=True, maximum=1e6)
+        degree = check_count(self, "degree", maximum=1000)
+        kernels: dict[str, Kernel | None] = {
+            "gaussian": None if gamma is None else Gaussian(gamma),
+            "poly": Polynomial(degree),
         }
-        return Settings(
+        kmeans = KMeans(
             n_representatives=check_count(self, "n_representatives"),
-            kernel=kernels[check_option(self, "kernel", *kernels)],
-            regularization=check_number(self, "regularization"),
-            lift=check_number(self, "lift"),
             init=check_option(self, "init", "random", "k-means++"),  # type: ignore[arg-type]
             tol=check_number(self, "tol"),
             max_iter=check_count(self, "max_iter"),
+        )
+        scales = None
+        if self.feature_scales is not None:
+            scales = check_option(self, "feature_scales", "auto", "learned")
+        if scales == "auto" and n_features > _MOST_FEATURES_SCALED:
+            scales = None
+        return Settings(
+            kmeans,
+            check_option(self, "fit_on", "samples", "representatives"),  # type: ignore[arg-type]
+            Open(
+                kernel=kernels[check_option(self, "kernel", *kernels)],
+                regularization=check_auto(self, "regularization"),
+                lift=check_auto(self, "lift"),
+                feature_scales=scales,  # type: ignore[arg-type]
+            ),
         )
 
     def _warn_not_converged(self, labels: npt.NDArray[Any]) -> None:

@@ -41,11 +41,13 @@ def _classifier(q: int, random_state: RandomState, verbose: bool) -> KMeansKerne
         q,
         kernel="poly",
         degree=4,
+        fit_on="representatives",
         regularization=1e-6,
         lift=0.0,
         init="random",
         tol=1e-6,
         max_iter=300,
+        feature_scales=None,
         random_state=random_state,
         verbose=verbose,
     )

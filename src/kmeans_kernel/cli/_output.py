@@ -181,6 +181,10 @@ class TrainingBars:
         self._at_work.pop(label, None)
         self._bars.advance(self._kmeans, n_rows)
 
+    def tried(self, kernel: object, loss: float) -> None:
+        """Show what was tried."""
+        self._bars.update(self._kmeans, description=f"choosing: {kernel}, error {loss:.4f}")
+
     def solving(self, m: int) -> None:
         """Show that the solve is on."""
         self._bars.update(self._kmeans, visible=False)

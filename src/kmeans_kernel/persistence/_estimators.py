@@ -133,7 +133,7 @@ def _describe_classifier(classifier: KMeansKernelClassifier, place: Place) -> di
 
 def _build_classifier(tree: dict[str, Any], place: Place) -> KMeansKernelClassifier:
     classifier = KMeansKernelClassifier(**_params(KMeansKernelClassifier, tree))
-    classifier._settings()  # refuses what no fit accepts
+    classifier._settings(0)  # refuses what no fit accepts
     n_features = _set_features(classifier, tree)
     classes = _build_labels(tree["classes"])
     lift = _number(tree, "lift", 0.0)

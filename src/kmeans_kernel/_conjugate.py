@@ -1,0 +1,212 @@
+"""The machine of `_ridge`, for many representatives: conjugate gradients instead of products.
+
+The normal equations of the white features cost n m² operations to set up. Conjugate gradients only
+multiply by them, at some n m K, and need few steps once the equations are preconditioned by what
+they would be if every sample were equal to its representative: the representatives, each as often
+as it has samples, cost m³ and know most of the spectrum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import cholesky, solve_triangular
+
+from kmeans_kernel._blocks import Array, blocks_of
+from kmeans_kernel._ridge import RidgeFit, WhiteBasis, divide_by, relative_norm
+from kmeans_kernel._samples import Samples
+from kmeans_kernel._workers import ALONE, Workers, shares
+
+Multiply: TypeAlias = Callable[[Array], Array]
+
+# The kernel of the samples with the representatives is held, in float32, up to this many bytes.
+STORED_UP_TO = 4 << 30
+
+# Steps end when the residual has shrunk by this much: the scores are then exact to four digits.
+TOLERANCE = 1e-5
+MOST_STEPS = 100
+
+_BLOCK_ROWS = 1024
+
+
+# What a step costs for each kernel value, in products of the normal equations, and how many steps
+# there are. Measured on MNIST: a step waits for the memory that holds the kernel.
+_COST_OF_A_STEP = 25
+_EXPECTED_STEPS = 40
+
+
+def prefers_conjugate_gradients(n: int, m: int, K: int) -> bool:
+    """Say whether conjugate gradients cost less than the normal equations.
+
+    Both factor the kernel matrix. The normal equations solve a triangle and make a symmetric
+    product for every sample, m² each; conjugate gradients make one product of m³ and then steps.
+    """
+    normal = float(n) * m**2
+    steps = _EXPECTED_STEPS * (_COST_OF_A_STEP + K) * float(n) * m
+    return m**3 / 2 + steps < normal
+
+
+@dataclass(frozen=True, eq=False)
+class SampleKernel:
+    """The kernel of the samples with the representatives, block by block, held or made again.
+
+    Attributes
+    ----------
+    basis : the representatives
+    samples : the samples
+    blocks : of rows
+    held : the float32 kernel values of each block, or None
+    workers : who does it
+    """
+
+    basis: WhiteBasis
+    samples: Samples
+    blocks: list[slice]
+    held: list[Array] | None
+    workers: Workers
+
+    @classmethod
+    def of(
+        cls,
+        basis: WhiteBasis,
+        samples: Samples,
+        workers: Workers = ALONE,
+        stored_up_to: float = STORED_UP_TO,
+    ) -> SampleKernel:
+        """Compute the kernel if it can be held."""
+        blocks = list(blocks_of(len(samples), _BLOCK_ROWS))
+        if 4.0 * len(samples) * len(basis.directions) > stored_up_to:
+            return cls(basis, samples, blocks, None, workers)
+        directions = basis.directions.astype(np.float32)
+
+        def values(rows: slice) -> Array:
+            return _values(basis, samples, rows, directions)
+
+        return cls(basis, samples, blocks, workers.map(values, blocks), workers)
+
+    def sums(self, residuals: Callable[[slice, Array], Array], K: int) -> Array:
+        """Return Σ kᵢ rᵢᵀ (m, K).
+
+        `residuals` gives the (n, K) r of a block from its rows and its kernel values.
+        """
+        directions = self.basis.directions.astype(np.float32)
+
+        def part(share: Sequence[int]) -> Array:
+            total = np.zeros((len(directions), K))
+            for k in share:
+                rows = self.blocks[k]
+                values = (
+                    _values(self.basis, self.samples, rows, directions)
+                    if self.held is None
+                    else self.held[k]
+                )
+                total += values.T @ residuals(rows, values).astype(np.float32)
+                self.workers.checkpoint()
+            return total
+
+        parts = self.workers.map(part, shares(range(len(self.blocks)), self.workers))
+        return np.asarray(sum(parts))
+
+
+def _values(basis: WhiteBasis, samples: Samples, rows: slice, directions: Array) -> Array:
+    values = np.asarray(samples.directions[rows].astype(np.float32, copy=False) @ directions.T)
+    basis.kernel.apply(values)
+    return values
+
+
+def solve_by_conjugate_gradients(
+    basis: WhiteBasis,
+    samples: Samples,
+    counts: npt.NDArray[Any],
+    regularization: float,
+    workers: Workers = ALONE,
+    *,
+    stored_up_to: float = STORED_UP_TO,
+) -> RidgeFit:
+    """Fit to all samples; arguments are trusted.
+
+    Parameters
+    ----------
+    counts : (m,) the weight of the samples that each representative stands for
+    """
+    kernel = SampleKernel.of(basis, samples, workers, stored_up_to)
+    weight, K = float(samples.weights.sum()), samples.n_classes
+    mean_y = np.bincount(samples.codes, samples.weights, K) / weight
+
+    def weighted(rows: slice, R: Array) -> Array:
+        return samples.weights[rows, None] * R / weight
+
+    # The sums of the kernel with a constant and with the targets, in one pass.
+    first = kernel.sums(
+        lambda rows, values: weighted(  # noqa: ARG005
+            rows, np.column_stack([np.ones(len(samples.codes[rows])), samples.targets(rows)])
+        ),
+        K + 1,
+    )
+    mean_k = first[:, 0]
+    slopes = _whiten(basis, first[:, 1:] - np.outer(mean_k, mean_y))
+
+    def multiply(V: Array) -> Array:
+        dual = basis.dual(V)
+        shift, dual32 = mean_k @ dual, dual.astype(np.float32)
+        sums = kernel.sums(lambda rows, values: weighted(rows, values @ dual32 - shift), V.shape[1])
+        return _whiten(basis, sums) + regularization * V
+
+    mean_z, triangle = _preconditioner(basis.factor, counts, regularization)
+    coefficients, reached = conjugate_gradients(multiply, lambda V: divide_by(triangle, V), slopes)
+    intercept = mean_y - mean_k @ basis.dual(coefficients)
+    return RidgeFit(coefficients, intercept, mean_z, triangle, weight, reached)
+
+
+def _whiten(basis: WhiteBasis, G: Array) -> Array:
+    return np.asarray(solve_triangular(basis.factor, G, lower=True, check_finite=False))
+
+
+def _preconditioner(
+    factor: Array, counts: npt.NDArray[Any], regularization: float
+) -> tuple[Array, Array]:
+    """Return the normal equations of the representatives, each counted so often.
+
+    Their white features are the rows of the factor. Returns the mean of these, and the lower factor
+    of their covariance + λI.
+    """
+    weights = counts / counts.sum()
+    scaled = factor * np.sqrt(weights)[:, None]
+    mean = weights @ factor
+    covariance = scaled.T @ scaled
+    covariance -= np.outer(mean, mean)
+    covariance[np.diag_indices_from(covariance)] += regularization
+    return mean, cholesky(covariance, lower=True, overwrite_a=True, check_finite=False)
+
+
+def conjugate_gradients(
+    multiply: Multiply,
+    precondition: Multiply,
+    right_side: Array,
+    tolerance: float = TOLERANCE,
+    most_steps: int = MOST_STEPS,
+) -> tuple[Array, float]:
+    """Solve A X = B for a positive definite A, each column by itself, all in the same products.
+
+    Returns the solution and its largest relative residual over the columns.
+    """
+    solution, residual = np.zeros_like(right_side), right_side.copy()
+    step = np.zeros_like(right_side)
+    before = np.ones(right_side.shape[1])
+    for k in range(most_steps):
+        if relative_norm(residual, right_side) <= tolerance:
+            break
+        improved = precondition(residual)
+        now = np.einsum("ij,ij->j", residual, improved)
+        step = improved + step * (now / before if k else 0.0)
+        product = multiply(step)
+        length = np.einsum("ij,ij->j", step, product)
+        move = now / np.where(length > 0, length, 1.0)
+        solution += move * step
+        residual -= move * product
+        before = np.where(now > 0, now, 1.0)
+    return solution, relative_norm(residual, right_side)

@@ -1,0 +1,123 @@
+"""The coefficients: representatives in, a fitted model out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from kmeans_kernel._blocks import Array
+from kmeans_kernel._calibration import fit_temperature
+from kmeans_kernel._conjugate import prefers_conjugate_gradients, solve_by_conjugate_gradients
+from kmeans_kernel._kernels import ExactGram, Kernel, gram_matrix
+from kmeans_kernel._lssvm import solve_on_representatives
+from kmeans_kernel._model import FittedModel
+from kmeans_kernel._representation import Placement, Representation
+from kmeans_kernel._ridge import NormalEquations, RidgeFit, WhiteBasis, sum_moments
+from kmeans_kernel._samples import Labelled
+from kmeans_kernel._stages import Clock
+from kmeans_kernel._triangles import TwoTriangles
+from kmeans_kernel._workers import ALONE, Workers
+
+FitOn: TypeAlias = Literal["samples", "representatives"]
+
+# Samples whose left-out scores set the temperature.
+_ROWS_OF_TEMPERATURE = 2000
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A model without its temperature.
+
+    Attributes
+    ----------
+    model : the model
+    relative_residual : of the system that was solved
+    """
+
+    model: FittedModel
+    relative_residual: float
+
+    def temperature(self, data: Labelled, rng: np.random.Generator) -> float:  # noqa: ARG002
+        """Return one, the paper's: representatives are not samples that could be left out."""
+        return 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class SamplesFit(Fit):
+    """A fit to all samples, which knows what it would be without some of them."""
+
+    white: WhiteBasis
+    ridge: RidgeFit
+
+    def temperature(self, data: Labelled, rng: np.random.Generator) -> float:
+        """Return the temperature that suits left-out scores of some samples best."""
+        rows = np.arange(len(data))
+        if len(rows) > _ROWS_OF_TEMPERATURE:
+            rows = np.sort(rng.choice(len(rows), _ROWS_OF_TEMPERATURE, replace=False))
+        some = data.at(rows)
+        samples = some.on_sphere(self.model.lift, self.model.feature_scales)
+        scores = self.ridge.left_out_scores(
+            self.white.features(samples.directions[:]),
+            samples.targets(slice(None)),
+            samples.weights,
+        )
+        return fit_temperature(scores, some.codes, samples.weights)
+
+
+def fit(
+    data: Labelled,
+    placement: Placement,
+    basis: Representation,
+    kernel: Kernel,
+    regularization: float,
+    fit_on: FitOn,
+    workers: Workers = ALONE,
+    clock: Clock | None = None,
+) -> Fit:
+    """Fit the coefficients of the representatives."""
+    clock = Clock() if clock is None else clock
+
+    def model(dual_coef: Array, intercept: Array) -> FittedModel:
+        return FittedModel(
+            directions=basis.directions,
+            representative_classes=basis.owners,
+            representative_counts=basis.counts,
+            dual_coef=dual_coef,
+            intercept=intercept,
+            kernel=kernel,
+            lift=placement.lift,
+            classes=data.classes,
+            feature_scales=placement.scales,
+        )
+
+    if fit_on == "samples":
+        samples = data.on_sphere(placement.lift, placement.scales)
+        with clock.stage("kernel"):
+            white = WhiteBasis.of(basis.directions, kernel, workers)
+        with clock.stage("solve"):
+            if prefers_conjugate_gradients(len(samples), len(basis.directions), len(data.classes)):
+                found = solve_by_conjugate_gradients(
+                    white, samples, basis.counts, regularization, workers
+                )
+            else:
+                equations = NormalEquations.of(sum_moments(white, samples, workers))
+                found = equations.solve(regularization)
+            dual_coef = white.dual(found.coefficients)
+        return SamplesFit(model(dual_coef, found.intercept), found.relative_residual, white, found)
+
+    def gram(dtype: npt.DTypeLike) -> TwoTriangles:
+        with clock.stage("kernel"):
+            return gram_matrix(basis.directions, kernel, dtype, workers)
+
+    with clock.stage("solve"):
+        solution = solve_on_representatives(
+            gram,
+            ExactGram(basis.directions, kernel, workers),
+            np.eye(len(data.classes))[basis.owners],
+            regularization,
+            workers=workers,
+        )
+    return Fit(model(solution.dual_coef, solution.intercept), solution.relative_residual)

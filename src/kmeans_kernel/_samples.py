@@ -1,0 +1,132 @@
+"""The labelled rows that a model is trained on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from kmeans_kernel._blocks import Array, IntArray, row_blocks
+from kmeans_kernel._sphere import unit_rows
+
+
+class Rows(Protocol):
+    """A matrix, or something that makes rows of one when they are asked for."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many rows, of how many features."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the rows."""
+
+    def __getitem__(self, rows: Any) -> npt.NDArray[Any]:
+        """Return the rows that a slice or an array of indices selects."""
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """Rows as they came, the class of each and its weight.
+
+    Attributes
+    ----------
+    X : (n, d) the rows
+    codes : (n,) the position of the class of each among `classes`
+    classes : (K,) the labels
+    weights : (n,) or None for ones
+    """
+
+    X: Rows
+    codes: IntArray
+    classes: npt.NDArray[Any]
+    weights: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @cached_property
+    def class_sizes(self) -> list[int]:
+        """How many rows each class has."""
+        sizes: list[int] = np.bincount(self.codes, minlength=len(self.classes)).tolist()
+        return sizes
+
+    @cached_property
+    def weight_of_each(self) -> Array:
+        """The (n,) weights."""
+        return np.ones(len(self)) if self.weights is None else self.weights
+
+    def at(self, rows: IntArray) -> Labelled:
+        """Return some of the rows."""
+        weights = None if self.weights is None else self.weights[rows]
+        return Labelled(self.X[rows], self.codes[rows], self.classes, weights)
+
+    def on_sphere(self, lift: float, scales: Array | None) -> Samples:
+        """Put the rows on the unit sphere when they are asked for."""
+        rows = UnitRows(self.X, lift, scales)
+        return Samples(rows, self.codes, self.weight_of_each, len(self.classes))
+
+
+@dataclass(frozen=True, eq=False)
+class UnitRows:
+    """Rows on the unit sphere, put there when they are asked for.
+
+    Attributes
+    ----------
+    X : (n, d) the rows
+    lift : the constant that is appended to each
+    scales : (d,) what each feature is multiplied by, or None for ones
+    """
+
+    X: Rows
+    lift: float
+    scales: Array | None = None
+
+    def __getitem__(self, rows: Any) -> Array:
+        """Return some unit rows, in the type of the rows they are made from."""
+        return unit_rows(self.X[rows], self.lift, self.X.dtype, self.scales)
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Unit rows, the class of each and its weight.
+
+    Attributes
+    ----------
+    directions : n unit rows
+    codes : (n,) the position of the class of each
+    weights : (n,)
+    n_classes : K
+    """
+
+    directions: UnitRows
+    codes: IntArray
+    weights: Array
+    n_classes: int
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def targets(self, rows: Any) -> Array:
+        """Return the (n, K) targets of some rows: 1 in the column of the class, else 0."""
+        return np.asarray(np.eye(self.n_classes)[self.codes[rows]])
+
+
+def typical_length(data: Labelled, scales: Array | None = None) -> float:
+    """Return the root of the weighted mean squared length of the rows; 1 if they are all zero.
+
+    As a lift it puts the rows, on average, half-way between the equator and the pole.
+    """
+    lengths = np.empty(len(data))
+    for rows in row_blocks(*data.X.shape):
+        block = data.X[rows].astype(np.float64)
+        if scales is not None:
+            block *= scales
+        lengths[rows] = np.linalg.norm(block, axis=1)
+    largest = float(lengths.max(initial=0.0))
+    if not 0 < largest < np.inf:
+        return 1.0
+    return largest * float(np.sqrt(np.average((lengths / largest) ** 2, weights=data.weights)))

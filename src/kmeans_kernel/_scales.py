@@ -1,0 +1,58 @@
+"""Which features matter: scales learned from the gradients of a fitted model.
+
+A feature whose change does not move the scores only blurs the distances between rows. So each is
+multiplied by the root-mean-square gradient of the scores with respect to it, and the model is
+fitted again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kmeans_kernel._blocks import Array, blocks_of
+from kmeans_kernel._model import FittedModel
+from kmeans_kernel._sphere import unit_rows
+
+# No feature is scaled below this share of the most important: it may matter later.
+_SMALLEST_SHARE = 1e-3
+
+_BLOCK_ROWS = 512
+
+
+def learn_scales(model: FittedModel, X: npt.NDArray[Any], weights: Array) -> Array:
+    """Return the (d,) scales that a model suggests, their mean square being one.
+
+    They are those of the features as they come, whatever scales the model has.
+    """
+    mean = np.average(squared_gradients(model, X), axis=0, weights=weights)
+    importance = np.sqrt(mean)
+    if not importance.max() > 0:
+        return np.ones(X.shape[1])
+    scales = np.maximum(importance / importance.max(), _SMALLEST_SHARE)
+    return np.asarray(scales * np.sqrt(len(scales) / (scales @ scales)))
+
+
+def squared_gradients(model: FittedModel, X: npt.NDArray[Any]) -> Array:
+    """Return the (n, d) squared gradients of the scores of rows, summed over the classes.
+
+    With u = [s∘x, r] / ‖[s∘x, r]‖ and c = uᵀξ, a score is Σ κ(c) a and its gradient
+    s∘(I − u uᵀ) Σ κ'(c) a ξ / ‖[s∘x, r]‖, without its last component.
+    """
+    n, d = X.shape
+    scales = np.ones(d) if model.feature_scales is None else model.feature_scales
+    directions = model.directions.astype(np.float64)
+    out = np.zeros((n, d))
+    for rows in blocks_of(n, _BLOCK_ROWS):
+        U = unit_rows(X[rows], model.lift, np.float64, model.feature_scales)
+        lengths = np.hypot(np.linalg.norm(X[rows] * scales, axis=1), model.lift)
+        cosines = U @ directions.T
+        slopes = model.kernel.derivative(cosines)
+        for dual in model.dual_coef.T:
+            pull = slopes * dual
+            along = pull @ directions - np.einsum("ij,ij->i", pull, cosines)[:, None] * U
+            out[rows] += (along[:, :d] * scales) ** 2
+        out[rows] /= np.where(lengths > 0, lengths, 1.0)[:, None] ** 2
+    return out

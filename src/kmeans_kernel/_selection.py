@@ -1,0 +1,301 @@
+"""Choosing the width of the kernel and the regularisation by predictions of what was held out.
+
+Two ways to predict a sample as if it had not been seen:
+
+- **folds**: the samples are dealt into three parts; each is predicted by a model that clustered and
+  fitted the other two, with as many samples to a representative as the model at the end;
+- **leave-one-out**: in closed form, from one fit, but with representatives that the sample helped
+  to place. That flatters the model where a representative stands for few samples.
+
+So leave-one-out is for clusters of at least `LARGE_CLUSTERS` samples, folds for smaller ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from scipy.linalg import eigh
+
+from kmeans_kernel._blocks import Array, IntArray
+from kmeans_kernel._kernels import Gaussian, Kernel
+from kmeans_kernel._representation import Representation
+from kmeans_kernel._ridge import (
+    NormalEquations,
+    RidgePath,
+    WhiteBasis,
+    kernel_values,
+    sum_moments,
+)
+from kmeans_kernel._samples import Samples
+from kmeans_kernel._workers import ALONE, Workers
+
+# Mean samples of a representative from which on leave-one-out is trusted.
+LARGE_CLUSTERS = 25
+
+# Where the walks start, and how far they go: 2γ = 2ᵏ and λ = 10^(k/2).
+_FIRST_WIDTH, _WIDTHS = 2, (-3, 10)
+_FIRST_POWER, _POWERS = -8, (-16, 2)
+
+Scores: TypeAlias = Callable[[float], Array]
+
+
+class HeldOut(Protocol):
+    """Samples that can be predicted as if they had not been seen."""
+
+    @property
+    def targets(self) -> Array:
+        """The (n, K) targets of these samples."""
+
+    @property
+    def weights(self) -> Array:
+        """The (n,) weights of these samples."""
+
+    def scores(self, kernel: Kernel) -> Scores:
+        """Return a function of the regularisation that gives their (n, K) scores."""
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """What predicts best.
+
+    Attributes
+    ----------
+    kernel, regularization : the best
+    losses : (n,) the squared errors of each held-out sample
+    scores, targets : (n, K) their scores, and what these should be
+    weights : (n,)
+    """
+
+    kernel: Kernel
+    regularization: float
+    losses: Array
+    scores: Array
+    targets: Array
+    weights: Array
+
+    @property
+    def loss(self) -> float:
+        """The weighted mean of the squared errors."""
+        return float(np.average(self.losses, weights=self.weights))
+
+
+def choose(
+    held_out: HeldOut,
+    kernel: Kernel | None,
+    regularization: float | None,
+    near: Choice | None = None,
+    on_trial: Callable[[Kernel, float], None] | None = None,
+) -> Choice:
+    """Return the kernel and the regularisation with the least squared error of the held out.
+
+    None is what is to be chosen: the kernel among Gaussians, 2γ = 2ᵏ, and the regularisation among
+    powers of the root of ten. The error has one valley over each, so that walks downhill find it;
+    they start at `near`, if that is known.
+    """
+    last = near
+
+    def best_of(candidate: Kernel) -> Choice:
+        nonlocal last
+        scores = held_out.scores(candidate)
+
+        def at(value: float) -> Choice:
+            found = scores(value)
+            losses = ((found - held_out.targets) ** 2).sum(axis=1)
+            return Choice(candidate, value, losses, found, held_out.targets, held_out.weights)
+
+        if regularization is None:
+            start = _FIRST_POWER if last is None else round(2 * np.log10(last.regularization))
+            last = _walk(lambda k: at(10.0 ** (k / 2)), start, *_POWERS)
+        else:
+            last = at(regularization)
+        if on_trial is not None:
+            on_trial(candidate, last.loss)
+        return last
+
+    if kernel is not None:
+        return best_of(kernel)
+    start = _FIRST_WIDTH
+    if near is not None and isinstance(near.kernel, Gaussian):
+        start = round(np.log2(2.0 * near.kernel.gamma))
+    return _walk(lambda k: best_of(Gaussian(2.0 ** (k - 1))), start, *_WIDTHS)
+
+
+def _walk(attempt: Callable[[int], Choice], start: int, lowest: int, highest: int) -> Choice:
+    """Walk from a place along whole numbers while it goes downhill."""
+    best = attempt(start)
+    for direction in (1, -1):
+        k = start + direction
+        while lowest <= k <= highest and (trial := attempt(k)).loss < best.loss:
+            best, k = trial, k + direction
+        if k != start + direction:
+            break
+    return best
+
+
+@dataclass(frozen=True, eq=False)
+class Folds:
+    """Samples held out in turns.
+
+    Attributes
+    ----------
+    folds : the samples a model is fitted to, its basis, and the samples it predicts
+    on_samples : whether the model is fitted to all samples, or to the representatives
+    """
+
+    folds: list[tuple[Samples, Representation, Samples]]
+    on_samples: bool
+    workers: Workers = ALONE
+
+    @property
+    def targets(self) -> Array:
+        """The targets of all samples, fold after fold."""
+        return np.concatenate([test.targets(slice(None)) for *_, test in self.folds])
+
+    @property
+    def weights(self) -> Array:
+        """Their weights."""
+        return np.concatenate([test.weights for *_, test in self.folds])
+
+    def scores(self, kernel: Kernel) -> Scores:
+        """Prepare the fit to each fold."""
+        path_of = SamplesPath.of if self.on_samples else RepresentativesPath.of
+        paths: list[Path] = [
+            path_of(train, basis, kernel, self.workers) for train, basis, _ in self.folds
+        ]
+        features = [
+            path.features(test.directions[:])
+            for path, (*_, test) in zip(paths, self.folds, strict=True)
+        ]
+        return lambda regularization: np.concatenate(
+            [path.scores(T, regularization) for path, T in zip(paths, features, strict=True)]
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LeaveOneOut:
+    """Samples left out one at a time.
+
+    Attributes
+    ----------
+    samples : to which the model is fitted
+    basis : its basis
+    left_out : the positions of those that are left out
+    """
+
+    samples: Samples
+    basis: Representation
+    left_out: IntArray
+    workers: Workers = ALONE
+
+    @property
+    def targets(self) -> Array:
+        """Their targets."""
+        return self.samples.targets(self.left_out)
+
+    @property
+    def weights(self) -> Array:
+        """Their weights."""
+        return np.asarray(self.samples.weights[self.left_out])
+
+    def scores(self, kernel: Kernel) -> Scores:
+        """Fit once, for all regularisations at once."""
+        white = WhiteBasis.of(self.basis.directions, kernel, self.workers)
+        path = RidgePath.of(NormalEquations.of(sum_moments(white, self.samples, self.workers)))
+        T = path.along_axes(white.features(self.samples.directions[self.left_out]))
+        Y, weights = self.targets, self.weights
+        return lambda value: path.left_out_scores(T, Y, weights, value)
+
+
+class Path(Protocol):
+    """Fits for every regularisation."""
+
+    def features(self, U: Array) -> Array:
+        """Return what `scores` needs of unit rows."""
+
+    def scores(self, T: Array, regularization: float) -> Array:
+        """Return the (n, K) scores of rows with these features."""
+
+
+@dataclass(frozen=True, eq=False)
+class SamplesPath:
+    """Fits to all samples, for every λ."""
+
+    white: WhiteBasis
+    equations: NormalEquations
+
+    @classmethod
+    def of(
+        cls, samples: Samples, basis: Representation, kernel: Kernel, workers: Workers = ALONE
+    ) -> SamplesPath:
+        """Set up the normal equations."""
+        white = WhiteBasis.of(basis.directions, kernel, workers)
+        return cls(white, NormalEquations.of(sum_moments(white, samples, workers)))
+
+    def features(self, U: Array) -> Array:
+        """Return what `scores` needs of unit rows."""
+        return self.white.features(U)
+
+    def scores(self, T: Array, regularization: float) -> Array:
+        """Return the (n, K) scores of rows with these features."""
+        found = self.equations.solve(regularization)
+        return np.asarray(T @ found.coefficients + found.intercept)
+
+
+@dataclass(frozen=True, eq=False)
+class RepresentativesPath:
+    """The paper's fits, to the representatives themselves, for every ε.
+
+    Attributes
+    ----------
+    directions : (m, d) the representatives
+    kernel : the kernel
+    axes, values : (m, m), (m,) eigenvectors, one in each column, and eigenvalues of Ω
+    targets : (m, K) along the axes
+    ones : (m,) a vector of ones along the axes
+    """
+
+    directions: Array
+    kernel: Kernel
+    axes: Array
+    values: Array
+    targets: Array
+    ones: Array
+
+    @classmethod
+    def of(
+        cls, samples: Samples, basis: Representation, kernel: Kernel, workers: Workers = ALONE
+    ) -> RepresentativesPath:
+        """Decompose the kernel matrix of the representatives."""
+        del workers  # the decomposition is one call
+        omega = kernel_values(basis.directions, basis.directions, kernel)
+        values, axes = eigh(omega, overwrite_a=True, check_finite=False)
+        targets = axes.T @ np.eye(samples.n_classes)[basis.owners]
+        return cls(basis.directions, kernel, axes, values, targets, axes.sum(axis=0))
+
+    def features(self, U: Array) -> Array:
+        """Return what `scores` needs of unit rows."""
+        return np.asarray(kernel_values(U, self.directions, self.kernel) @ self.axes)
+
+    def scores(self, T: Array, regularization: float) -> Array:
+        """Return the (n, K) scores of rows with these features."""
+        inverse = 1.0 / np.maximum(self.values + regularization, np.finfo(float).eps)
+        intercept = (self.ones * inverse) @ self.targets / (self.ones**2 @ inverse)
+        along = inverse[:, None] * (self.targets - np.outer(self.ones, intercept))
+        return np.asarray(T @ along + intercept)
+
+
+def deal(codes: IntArray, n_folds: int, rng: np.random.Generator) -> Iterator[IntArray]:
+    """Deal samples into folds, every class evenly; give the positions in each fold, in order."""
+    fold = np.empty(len(codes), dtype=np.intp)
+    dealt = 0
+    for code in np.unique(codes):
+        members = rng.permutation(np.flatnonzero(codes == code))
+        fold[members] = (dealt + np.arange(len(members))) % n_folds
+        dealt += len(members)
+    for k in range(n_folds):
+        positions = np.flatnonzero(fold == k)
+        if 0 < len(positions) < len(codes):
+            yield positions
