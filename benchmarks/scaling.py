@@ -56,8 +56,8 @@ def measure(n: int, q: int, d: int, **_: object) -> dict[str, Any]:
     runs: list[dict[str, float]] = []
     for _ in range(RUNS):
         classifier = KMeansKernelClassifier(
-            q, kernel="poly", lift=0.0, regularization=1e-6, tol=0.0, max_iter=ITERATIONS,
-            random_state=0,
+            q, kernel="poly", fit_on="representatives", lift=0.0, regularization=1e-6,
+            feature_scales=None, tol=0.0, max_iter=ITERATIONS, random_state=0,
         )  # fmt: skip
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # K-means is meant to stop there

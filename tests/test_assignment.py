@@ -105,15 +105,16 @@ def test_rows_without_direction_stay_with_the_first():
 def test_sums_equal_the_twin_and_are_kept_up(rng, monkeypatch):
     X = sphere(60, 4, dtype=np.float32)
     before, after = rng.integers(7, size=(2, 60))
+    weights = rng.random(60)
     for entries in (1 << 20, 40):
         monkeypatch.setattr("kmeans_kernel._blocks.BLOCK_ENTRIES", entries)
-        sums = cluster_sums(X, before, 7)
+        sums = cluster_sums(X, before, 7, weights)
         assert sums.dtype == np.float64
-        np.testing.assert_allclose(sums, twin.cluster_sums(X, before, 7), atol=1e-12)
-        touched = update_sums(sums, X, before, after)
-        np.testing.assert_allclose(sums, twin.cluster_sums(X, after, 7), atol=1e-12)
+        np.testing.assert_allclose(sums, twin.cluster_sums(X, before, 7, weights), atol=1e-12)
+        touched = update_sums(sums, X, before, after, weights)
+        np.testing.assert_allclose(sums, twin.cluster_sums(X, after, 7, weights), atol=1e-12)
         changed = before != after
         np.testing.assert_array_equal(touched, np.union1d(before[changed], after[changed]))
         kept = sums.copy()
-        assert update_sums(sums, X, after, after).size == 0
+        assert update_sums(sums, X, after, after, weights).size == 0
         np.testing.assert_array_equal(sums, kept)

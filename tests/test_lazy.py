@@ -52,13 +52,19 @@ def test_the_classifier_makes_each_class_once(images):
         made.append(labels[rows])
         return whole[rows]
 
-    def fit(X):
-        classifier = KMeansKernelClassifier(5, random_state=0)
+    def fit(X, **options):
+        classifier = KMeansKernelClassifier(5, random_state=0, **options)
         return classifier.fit(X, labels)
 
-    lazily = fit(LazyRows(make, whole.shape, whole.dtype))
+    given = {"fit_on": "representatives", "gamma": 1.0, "regularization": 1e-3, "lift": 1.0}
+    given["feature_scales"] = None
+    lazily = fit(LazyRows(make, whole.shape, whole.dtype), **given)
     assert sorted(rows.tolist() for rows in made) == [[k] * (len(whole) // 3) for k in range(3)]
-    np.testing.assert_array_equal(lazily.dual_coef_, fit(whole).dual_coef_)
+    np.testing.assert_array_equal(lazily.dual_coef_, fit(whole, **given).dual_coef_)
+    lazily = fit(LazyRows(make, whole.shape, whole.dtype))
+    np.testing.assert_allclose(
+        lazily.decision_function(whole), fit(whole).decision_function(whole), atol=1e-6
+    )
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         KMeansKernelClassifier().fit(LazyRows(make, whole.shape, whole.dtype), labels[:-1])
 

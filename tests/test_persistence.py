@@ -42,6 +42,8 @@ def classifier(**options):
 ESTIMATORS = {
     "classifier": classifier(),
     "paper": classifier(kernel="poly", lift=0.0, regularization=np.float64(1e-3)),
+    "on representatives": classifier(fit_on="representatives"),
+    "weighted": classifier(class_weight={0: 1.0, np.int64(1): 2.5}, feature_scales="learned"),
     "scaled": make_pipeline(StandardScaler(), classifier(gamma=np.float32(0.5))),
     "scaled without mean": make_pipeline(StandardScaler(with_mean=False), classifier()),
     "centred": make_pipeline(StandardScaler(with_std=False), classifier()),
@@ -337,7 +339,7 @@ def test_arrays_of_types_unknown_to_numpy_are_refused(saved):
     with pytest.raises(ModelFileError):
         load_model(saved)
     header = json.dumps({
-        "__metadata__": {"format": "kmeans-kernel", "version": "1", "estimator": "", "digest": ""},
+        "__metadata__": {"format": "kmeans-kernel", "version": "2", "estimator": "", "digest": ""},
         "x": {"dtype": "BF16", "shape": [1], "data_offsets": [0, 2]},
     }).encode()  # fmt: skip
     saved.write_bytes(struct.pack("<Q", len(header)) + header + b"\0\0")
@@ -351,8 +353,8 @@ def test_an_endless_stream_is_refused():
 
 
 def test_other_versions_and_other_files_are_told(saved, tmp_path):
-    resaved(saved, version="2")
-    with pytest.raises(ModelFileError, match="version '2'.*reads version 1.*that wrote"):
+    resaved(saved, version="3")
+    with pytest.raises(ModelFileError, match="version '3'.*reads version 2.*that wrote"):
         load_model(saved)
     save_file({"weights": np.zeros(3)}, tmp_path / "other")
     with pytest.raises(ModelFileError, match="not a model of kmeans-kernel"):
@@ -360,7 +362,7 @@ def test_other_versions_and_other_files_are_told(saved, tmp_path):
     deep = {"kind": "Pipeline"}
     for _ in range(100):
         deep = {"kind": "Pipeline", "steps": [["a", deep]]}
-    resaved(saved, lambda _: deep, version="1")
+    resaved(saved, lambda _: deep, version="2")
     with pytest.raises(ModelFileError):
         load_model(saved)
 

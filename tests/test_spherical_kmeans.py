@@ -31,6 +31,26 @@ def test_every_iteration_equals_the_naive_loop(seed, n, d, q):
         assert stopped.n_iter == n_iter
 
 
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("init", ["random", "k-means++"])
+def test_weighted_rows_equal_the_naive_loop(seed, init):
+    X, weights = sphere(60, 5, seed), np.random.default_rng(seed).random(60) * 9
+    first = kmeans.draw_centroids(X, 7, init, np.random.default_rng(seed), weights)
+    assert len(set(first)) == 7
+    centroids, history = twin.cluster(X, X[first], 1e-6, 300, weights)
+    found = run(X, 7, seed, init, weights=weights)
+    assert found.n_iter == len(history)
+    np.testing.assert_allclose(found.centroids, centroids, atol=1e-12)
+
+
+@pytest.mark.parametrize("init", ["random", "k-means++"])
+def test_heavy_rows_are_drawn_first(init):
+    X, weights = sphere(50, 5), np.full(50, 1e-9)
+    weights[[7, 9]] = 1.0
+    drawn = kmeans.draw_centroids(X, 2, init, np.random.default_rng(0), weights)
+    assert set(drawn) == {7, 9}
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("init", ["random", "k-means++"])
 @pytest.mark.parametrize("seed", range(5))
@@ -110,7 +130,7 @@ def test_an_empty_cluster_keeps_its_centroid():
 
 def test_a_cluster_whose_sum_is_zero_keeps_its_place():
     centroids = np.eye(2)
-    sums = cluster_sums(np.array([[0.0, 1.0], [0.0, -1.0]]), np.array([1, 1]), 2)
+    sums = cluster_sums(np.array([[0.0, 1.0], [0.0, -1.0]]), np.array([1, 1]), 2, np.ones(2))
     np.testing.assert_array_equal(kmeans.move_centroids(centroids, sums), centroids)
 
 

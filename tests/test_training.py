@@ -4,25 +4,35 @@ import weakref
 import numpy as np
 import pytest
 
+from kmeans_kernel._choice import Open
 from kmeans_kernel._kernels import Polynomial
 from kmeans_kernel._progress import Silent
+from kmeans_kernel._representation import KMeans, busy_share
+from kmeans_kernel._samples import Labelled
 from kmeans_kernel._sphere import unit_rows
 from kmeans_kernel._spherical_kmeans import cluster
+from kmeans_kernel._stages import Clock
 from kmeans_kernel._threads import Threads
-from kmeans_kernel._training import Settings, _Clock, busy_share, train
+from kmeans_kernel._training import Settings, train
 from kmeans_kernel._workers import ALONE
 from tests.reference import lssvm as twin
 
-SETTINGS = Settings(5, Polynomial(4), 1e-6, 0.0, "random", 1e-6, 300)
+SETTINGS = Settings(
+    KMeans(5, "random", 1e-6, 300), "representatives", Open(Polynomial(4), 1e-6, 0.0, None)
+)
+
+
+def run(class_rows, classes, workers=ALONE):
+    sizes = [len(rows) for rows in class_rows]
+    data = Labelled(np.concatenate(class_rows), np.repeat(np.arange(len(sizes)), sizes), classes)
+    rngs = [np.random.default_rng(k) for k in range(len(sizes))]
+    return train(data, SETTINGS, rngs, np.random.default_rng(0), Silent(), workers)
 
 
 @pytest.mark.parametrize("workers", [ALONE, Threads(2)], ids=["alone", "threads"])
 def test_training_is_the_stages_in_order(workers, rng):
     class_rows = [rng.normal(size=(n, 4)) for n in (30, 3, 50)]
-    classes = np.array(["a", "b", "c"])
-    rngs = [np.random.default_rng(k) for k in range(3)]
-    sizes = [len(rows) for rows in class_rows]
-    found = train(class_rows.__getitem__, sizes, classes, SETTINGS, rngs, Silent(), workers)
+    found = run(class_rows, np.array(["a", "b", "c"]), workers)
     model = found.model
     # the second class has fewer rows than representatives were asked for
     assert model.representative_classes.tolist() == [0] * 5 + [1] * 3 + [2] * 5
@@ -45,15 +55,19 @@ def test_training_is_the_stages_in_order(workers, rng):
 def test_no_more_classes_are_held_than_there_are_workers(workers, most, rng):
     held, most_held = [], []
 
-    def rows_of(k):
-        rows = rng.normal(size=(3000, 4))
-        held.append(k)
-        weakref.finalize(rows, held.pop)
-        most_held.append(len(held))
-        return rows
+    class Made:
+        shape, dtype = (24000, 4), np.dtype(float)
 
+        def __getitem__(self, rows):
+            made = rng.normal(size=(len(rows), 4))
+            held.append(0)
+            weakref.finalize(made, held.pop)
+            most_held.append(len(held))
+            return made
+
+    data = Labelled(Made(), np.repeat(np.arange(8), 3000), np.arange(8))
     rngs = [np.random.default_rng(k) for k in range(8)]
-    train(rows_of, [3000] * 8, np.arange(8), SETTINGS, rngs, Silent(), workers)
+    train(data, SETTINGS, rngs, rng, Silent(), workers)
     assert max(most_held) <= most
 
 
@@ -73,15 +87,12 @@ def test_the_share_of_time_that_workers_are_busy(sizes, n_workers, share):
 
 def test_seconds_of_stages_add_up_to_what_passed(rng):
     start = time.perf_counter()
-    rngs = [np.random.default_rng(k) for k in range(4)]
-    rows = [rng.normal(size=(4000, 30)) for _ in range(4)]
-    args = (rows.__getitem__, [4000] * 4, np.arange(4), SETTINGS, rngs, Silent(), Threads(2))
-    found = train(*args)
+    found = run([rng.normal(size=(4000, 30)) for _ in range(4)], np.arange(4), Threads(2))
     assert sum(found.seconds.values()) <= time.perf_counter() - start
 
 
 def test_a_stage_within_a_stage_counts_once():
-    clock = _Clock()
+    clock = Clock()
     with clock.stage("outer"):
         with clock.stage("inner"):
             time.sleep(0.05)

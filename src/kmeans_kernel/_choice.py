@@ -53,24 +53,6 @@ class ChoiceWatcher(Protocol):
         """Hear of a kernel that was tried, and the mean squared error of what was held out."""
 
 
-@dataclass(frozen=True)
-class Open:
-    """What is to be chosen: whatever is None.
-
-    Attributes
-    ----------
-    kernel : None for a Gaussian whose width is chosen
-    regularization : None to choose it
-    lift : None for the typical length of a row
-    feature_scales : to learn some if they predict better ("auto"), in any case ("learned"), or not
-    """
-
-    kernel: Kernel | None
-    regularization: float | None
-    lift: float | None
-    feature_scales: Scales | None
-
-
 @dataclass(frozen=True, eq=False)
 class Chosen:
     """What was chosen, or given.
@@ -89,6 +71,30 @@ class Chosen:
     held_out_error: float | None = None
 
 
+@dataclass(frozen=True)
+class Open:
+    """What is to be chosen: whatever is None.
+
+    Attributes
+    ----------
+    kernel : None for a Gaussian whose width is chosen
+    regularization : None to choose it
+    lift : None for the typical length of a row
+    feature_scales : to learn some if they predict better ("auto"), in any case ("learned"), or not
+    """
+
+    kernel: Kernel | None
+    regularization: float | None
+    lift: float | None
+    feature_scales: Scales | None
+
+    def as_given(self, data: Labelled) -> Chosen | None:
+        """Return what was given, if it is all that has to be chosen."""
+        if self.kernel is None or self.regularization is None or self.feature_scales is not None:
+            return None
+        return Chosen(self.kernel, self.regularization, Placement.of(data, self.lift))
+
+
 def make_choice(
     data: Labelled,
     kmeans: KMeans,
@@ -99,9 +105,6 @@ def make_choice(
     workers: Workers = ALONE,
 ) -> Chosen:
     """Choose whatever is open."""
-    if open_.kernel is not None and open_.regularization is not None and not open_.feature_scales:
-        placement = Placement.of(data, open_.lift)
-        return Chosen(open_.kernel, open_.regularization, placement)
     small, fewer = smaller_problem(data, kmeans, rng)
     trials = _Trials(small, fewer, fit_on, open_, rng, watcher, workers)
     best, scales, fitted_weight = trials.run()

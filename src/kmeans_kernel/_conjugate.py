@@ -28,7 +28,14 @@ STORED_UP_TO = 4 << 30
 
 # Steps end when the residual has shrunk by this much: the scores are then exact to four digits.
 TOLERANCE = 1e-5
+
+# A result less exact than this is not used.
+ACCEPTABLE = 1e-4
+
 MOST_STEPS = 100
+
+# A residual so much above the best will not come back.
+_LOST = 100.0
 
 _BLOCK_ROWS = 1024
 
@@ -192,21 +199,28 @@ def conjugate_gradients(
 ) -> tuple[Array, float]:
     """Solve A X = B for a positive definite A, each column by itself, all in the same products.
 
-    Returns the solution and its largest relative residual over the columns.
+    Stops when the residual is small enough, or has grown well above the best: rounding may make of
+    A what is not positive definite. Returns the best solution and its largest relative residual
+    over the columns.
     """
     solution, residual = np.zeros_like(right_side), right_side.copy()
-    step = np.zeros_like(right_side)
-    before = np.ones(right_side.shape[1])
+    best, reached = solution.copy(), relative_norm(residual, right_side)
+    step, before = np.zeros_like(right_side), np.ones(right_side.shape[1])
     for k in range(most_steps):
-        if relative_norm(residual, right_side) <= tolerance:
+        if reached <= tolerance:
             break
         improved = precondition(residual)
         now = np.einsum("ij,ij->j", residual, improved)
         step = improved + step * (now / before if k else 0.0)
         product = multiply(step)
         length = np.einsum("ij,ij->j", step, product)
-        move = now / np.where(length > 0, length, 1.0)
+        move = now / np.where(length > 0, length, np.inf)
         solution += move * step
         residual -= move * product
         before = np.where(now > 0, now, 1.0)
-    return solution, relative_norm(residual, right_side)
+        norm = relative_norm(residual, right_side)
+        if norm < reached:
+            best[:], reached = solution, norm
+        if not norm < _LOST * reached:
+            break
+    return best, reached

@@ -21,6 +21,9 @@ _BLOCK_ROWS, _BLOCK_COLUMNS = 1024, 512
 # Products of some hundred float32 terms of one sign are off by about this much.
 _FLOAT32_COSINE_ERROR = 1e-6
 
+# About so many representatives show how large kernel values are.
+_SOME = 64
+
 # Scores off by this much may change a label only where the margin is as thin.
 _TOLERABLE_NOISE = 1e-3
 
@@ -58,7 +61,7 @@ class FittedModel:
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(value, np.ndarray):
-                frozen = value.view()
+                frozen = np.ascontiguousarray(value).view()  # results do not depend on the order
                 frozen.flags.writeable = False
                 object.__setattr__(self, field.name, frozen)
 
@@ -66,17 +69,24 @@ class FittedModel:
     def representatives(self) -> Array:
         """The representatives as rows of the input: (m, n_features)."""
         points = unlift(self.directions, self.lift)
-        return points if self.feature_scales is None else points / self.feature_scales
+        if self.feature_scales is not None:
+            points = (points / self.feature_scales).astype(points.dtype)
+        return points
 
     @property
     def float32_noise(self) -> float:
         """About how far float32 products would put the scores off, which are near 0 or 1.
 
         Large coefficients that cancel, from a narrow margin or a small regularisation, make the
-        rounding of the cosines loud.
+        rounding of the cosines loud, and that of the sums where kernel values are large.
         """
         loudest = float(np.linalg.norm(self.dual_coef, axis=0).max())
-        return _FLOAT32_COSINE_ERROR * self.kernel.steepness * loudest
+        some = self.directions[:: max(1, len(self.directions) // _SOME)].astype(np.float64)
+        values = some @ some.T
+        self.kernel.apply(values)
+        n_terms = min(len(self.directions), _BLOCK_COLUMNS)
+        rounding = np.finfo(np.float32).eps * np.sqrt(n_terms * np.mean(values**2))
+        return (_FLOAT32_COSINE_ERROR * self.kernel.steepness + float(rounding)) * loudest
 
     def scores(self, X: Array, workers: Workers = ALONE) -> Array:
         """Return the (n, K) scores Σ_q Ω(x, ξ_q) a_q + b of finite rows with the right width.

@@ -206,7 +206,13 @@ class NormalEquations:
         """Solve for one λ."""
         ridged = self.covariance.copy()
         ridged[np.diag_indices_from(ridged)] += regularization
-        triangle = cholesky(ridged, lower=True, check_finite=False)
+        try:
+            triangle = cholesky(ridged, lower=True, check_finite=False)
+        except np.linalg.LinAlgError as error:
+            raise np.linalg.LinAlgError(
+                f"the system of {len(ridged)} representatives is numerically singular at "
+                f"regularization={regularization!r}: raise regularization"
+            ) from error
         coefficients = divide_by(triangle, self.slopes)
         residual = self.slopes - ridged @ coefficients
         return RidgeFit(

@@ -12,6 +12,9 @@ import numpy.typing as npt
 from kmeans_kernel._blocks import Array, IntArray, row_blocks
 from kmeans_kernel._sphere import unit_rows
 
+# Rows may be longer; their length would not fit into a number.
+_LONGEST = 1e150
+
 
 class Rows(Protocol):
     """A matrix, or something that makes rows of one when they are asked for."""
@@ -86,8 +89,8 @@ class UnitRows:
     scales: Array | None = None
 
     def __getitem__(self, rows: Any) -> Array:
-        """Return some unit rows, in the type of the rows they are made from."""
-        return unit_rows(self.X[rows], self.lift, self.X.dtype, self.scales)
+        """Return some unit rows, in float64."""
+        return unit_rows(self.X[rows], self.lift, np.float64, self.scales)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,11 +125,11 @@ def typical_length(data: Labelled, scales: Array | None = None) -> float:
     """
     lengths = np.empty(len(data))
     for rows in row_blocks(*data.X.shape):
-        block = data.X[rows].astype(np.float64)
-        if scales is not None:
-            block *= scales
-        lengths[rows] = np.linalg.norm(block, axis=1)
+        with np.errstate(over="ignore"):
+            block = data.X[rows].astype(np.float64)
+            block = block if scales is None else block * scales
+            lengths[rows] = np.linalg.norm(block, axis=1)
     largest = float(lengths.max(initial=0.0))
-    if not 0 < largest < np.inf:
-        return 1.0
+    if not 0 < largest < _LONGEST:
+        return min(max(1.0, largest), _LONGEST)
     return largest * float(np.sqrt(np.average((lengths / largest) ** 2, weights=data.weights)))

@@ -47,7 +47,8 @@ def squared_gradients(model: FittedModel, X: npt.NDArray[Any]) -> Array:
     out = np.zeros((n, d))
     for rows in blocks_of(n, _BLOCK_ROWS):
         U = unit_rows(X[rows], model.lift, np.float64, model.feature_scales)
-        lengths = np.hypot(np.linalg.norm(X[rows] * scales, axis=1), model.lift)
+        with np.errstate(over="ignore"):  # a row of no finite length has no slope
+            lengths = np.hypot(np.linalg.norm(X[rows] * scales, axis=1), model.lift)
         cosines = U @ directions.T
         slopes = model.kernel.derivative(cosines)
         for dual in model.dual_coef.T:

@@ -41,9 +41,10 @@ def unit_rows(
     out = np.empty((n, d + 1 if lift > 0 else d), dtype=dtype)
     for rows in cached_row_blocks(n, d):
         block = X[rows].astype(np.float64)
-        if scales is not None:
-            block *= scales
         lifts = np.full(len(block), lift)
+        if scales is not None:  # of at most one, so that no number grows too large
+            block *= scales / scales.max()
+            lifts /= scales.max()
         lengths = _bring_into_range(block, lifts)
         np.divide(block, lengths[:, np.newaxis], out=out[rows, :d], casting="same_kind")
         if lift > 0:

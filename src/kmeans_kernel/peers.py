@@ -76,7 +76,13 @@ def make(method: str, size: int | None, seed: int) -> Any:
     """Return the classifier, unfitted; its package is imported here."""
     if method == "ours":
         return KMeansKernelClassifier(
-            size or 100, kernel="poly", lift=0.0, regularization=1e-6, random_state=seed
+            size or 100,
+            kernel="poly",
+            fit_on="representatives",
+            lift=0.0,
+            regularization=1e-6,
+            feature_scales=None,
+            random_state=seed,
         )
     if method.startswith("Nystroem"):
         from sklearn.kernel_approximation import Nystroem

@@ -14,10 +14,10 @@ def assign(X, centroids):
     return labels, similarities
 
 
-def cluster_sums(X, labels, n_clusters):
+def cluster_sums(X, labels, n_clusters, weights):
     sums = [[0.0] * len(X[0]) for _ in range(n_clusters)]
-    for x, label in zip(X, labels, strict=True):
-        sums[label] = [s + float(v) for s, v in zip(sums[label], x, strict=True)]
+    for x, label, weight in zip(X, labels, weights, strict=True):
+        sums[label] = [s + weight * float(v) for s, v in zip(sums[label], x, strict=True)]
     return sums
 
 
@@ -33,13 +33,14 @@ def mean_deviation(moved, centroids):
     return 1 - sum(dot(a, b) for a, b in zip(moved, centroids, strict=True)) / len(centroids)
 
 
-def cluster(X, centroids, tol, max_iter):
+def cluster(X, centroids, tol, max_iter, weights=None):
     """The nine steps from given first centroids; returns the labels of every iteration too."""
+    weights = [1.0] * len(X) if weights is None else weights
     history = []
     for _ in range(max_iter):
         labels, _ = assign(X, centroids)
         history.append(labels)
-        moved = move_centroids(centroids, cluster_sums(X, labels, len(centroids)))
+        moved = move_centroids(centroids, cluster_sums(X, labels, len(centroids), weights))
         deviation = mean_deviation(moved, centroids)
         centroids = moved
         if deviation <= tol:

@@ -116,9 +116,11 @@ def _describe_classifier(classifier: KMeansKernelClassifier, place: Place) -> di
     model = classifier.model_
     place.put("directions", model.directions)
     place.put("representative_classes", model.representative_classes.astype(np.int64))
-    place.put("representative_counts", model.representative_counts.astype(np.int64))
+    place.put("representative_counts", model.representative_counts.astype(np.float64))
     place.put("dual_coef", model.dual_coef)
     place.put("intercept", model.intercept)
+    if model.feature_scales is not None:
+        place.put("feature_scales", model.feature_scales)
     return {
         "features": _features(classifier),
         "params": _plain_params(classifier),
@@ -126,6 +128,9 @@ def _describe_classifier(classifier: KMeansKernelClassifier, place: Place) -> di
         "kernel": _describe_kernel(model.kernel),
         "lift": model.lift,
         "temperature": model.temperature,
+        "scaled": model.feature_scales is not None,
+        "regularization": classifier.regularization_,
+        "held_out_error": classifier.held_out_error_,
         "n_iter": classifier.n_iter_.tolist(),
         "relative_residual": classifier.relative_residual_,
     }
@@ -140,23 +145,36 @@ def _build_classifier(tree: dict[str, Any], place: Place) -> KMeansKernelClassif
     directions = place.take("directions", (None, n_features + (lift > 0)), _FLOATS)
     m = len(directions)
     owners = place.take("representative_classes", (m,), ("int64",))
-    counts = place.take("representative_counts", (m,), ("int64",))
+    counts = place.take("representative_counts", (m,), ("float64",))
+    if (counts == np.rint(counts)).all():
+        counts = counts.astype(np.intp)
     owned = np.unique(owners).tolist()
     if owned != list(range(len(classes))) or (counts < 0).any():
         raise ModelFileError("its representatives do not belong to its classes")
     lengths = np.linalg.norm(directions.astype(np.float64), axis=1)
     if (np.abs(lengths[lengths > 0] - 1) > 1e-3).any():
         raise ModelFileError("its representatives are not on the unit sphere")
+    scales = None
+    if tree["scaled"] is True:
+        scales = place.take("feature_scales", (n_features,), ("float64",))
+        if (scales <= 0).any():
+            raise ModelFileError("it has scales of features that are not above zero")
     classifier.model_ = FittedModel(
         directions=directions,
         representative_classes=owners.astype(np.intp, copy=False),
-        representative_counts=counts.astype(np.intp, copy=False),
+        representative_counts=counts,
         dual_coef=place.take("dual_coef", (m, len(classes)), ("float64",)),
         intercept=place.take("intercept", (len(classes),), ("float64",)),
         kernel=_build_kernel(tree["kernel"]),
         lift=lift,
         classes=classes,
         temperature=_number(tree, "temperature", np.finfo(float).tiny),
+        feature_scales=scales,
+    )
+    classifier.regularization_ = _number(tree, "regularization", 0.0)
+    held_out_error = tree["held_out_error"]
+    classifier.held_out_error_ = (
+        None if held_out_error is None else _number(tree, "held_out_error", 0.0)
     )
     classifier.n_iter_ = np.array([_count(n) for n in tree["n_iter"]], dtype=np.intp)
     if len(classifier.n_iter_) != len(classes):
@@ -227,9 +245,17 @@ def _plain_params(estimator: Any) -> dict[str, Any]:
     """Return the parameters as JSON knows them; a generator means nothing after the fit."""
     params = {}
     for name, value in estimator.get_params(deep=False).items():
-        plain = value.item() if isinstance(value, np.generic) else value
-        params[name] = None if isinstance(plain, np.random.RandomState) else plain
+        plain = _plain(value)
+        if isinstance(plain, np.random.RandomState):
+            plain = None
+        if isinstance(plain, dict):
+            plain = {"items": [[_plain(key), _plain(item)] for key, item in plain.items()]}
+        params[name] = plain
     return params
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _params(kind: type, tree: dict[str, Any]) -> dict[str, Any]:
@@ -239,8 +265,12 @@ def _params(kind: type, tree: dict[str, Any]) -> dict[str, Any]:
     if set(params) - known:
         raise ModelFileError(f"{kind.__name__} has no parameter {sorted(set(params) - known)}")
     for name, value in params.items():
-        if not isinstance(value, str | int | float | None):
-            raise ModelFileError(f"the parameter {name!r} of {kind.__name__} is {value!r}")
+        if name == "class_weight" and isinstance(value, dict):
+            params[name] = dict(value["items"])
+            value = [part for pair in value["items"] for part in pair]
+        for part in value if isinstance(value, list) else [value]:
+            if not isinstance(part, str | int | float | None):
+                raise ModelFileError(f"the parameter {name!r} of {kind.__name__} is {part!r}")
     return params
 
 

@@ -18,7 +18,7 @@ from kmeans_kernel.files import write_whole
 
 FORMAT = "kmeans-kernel"
 
-VERSION = 1
+VERSION = 2
 
 
 class ModelFileError(ValueError):

@@ -1,0 +1,133 @@
+import numpy as np
+import pytest
+
+from kmeans_kernel._kernels import Gaussian
+from kmeans_kernel._representation import Representation
+from kmeans_kernel._ridge import kernel_values, nugget
+from kmeans_kernel._samples import Samples, UnitRows
+from kmeans_kernel._selection import (
+    Folds,
+    LeaveOneOut,
+    RepresentativesPath,
+    SamplesPath,
+    choose,
+    deal,
+)
+from kmeans_kernel._sphere import unit_rows
+from tests.reference import lssvm as naive_lssvm
+from tests.reference import ridge as naive_ridge
+
+KERNEL = Gaussian(1.5)
+
+
+def samples(rng, n, n_classes=3):
+    codes = rng.integers(0, n_classes, n)
+    X = np.eye(4)[codes] + 0.5 * rng.normal(size=(n, 4))
+    return Samples(UnitRows(X, 1.0), codes, 0.5 + rng.random(n), n_classes)
+
+
+def basis(rng, m=10, n_classes=3):
+    owners = np.sort(rng.integers(0, n_classes, m))
+    directions = unit_rows(np.eye(4)[owners] + 0.5 * rng.normal(size=(m, 4)), 1.0, np.float64)
+    done = np.ones(n_classes, dtype=int)
+    return Representation(directions, owners, np.ones(m), done, done > 0, {})
+
+
+@pytest.mark.parametrize("regularization", [1e-4, 1e-2])
+def test_the_paths_equal_the_twins(regularization, rng):
+    train, test, representatives = samples(rng, 40), samples(rng, 15), basis(rng)
+    K = kernel_values(test.directions[:], representatives.directions, KERNEL)
+    omega = kernel_values(representatives.directions, representatives.directions, KERNEL)
+
+    a, b = naive_ridge.solve(
+        kernel_values(train.directions[:], representatives.directions, KERNEL),
+        omega, train.targets(slice(None)), train.weights, regularization, nugget(10),
+    )  # fmt: skip
+    path = SamplesPath.of(train, representatives, KERNEL)
+    found = path.scores(path.features(test.directions[:]), regularization)
+    np.testing.assert_allclose(found, K @ a + b, atol=1e-7)
+
+    a, b = naive_lssvm.solve(omega, np.eye(3)[representatives.owners], regularization)
+    path = RepresentativesPath.of(train, representatives, KERNEL)
+    found = path.scores(path.features(test.directions[:]), regularization)
+    np.testing.assert_allclose(found, K @ a + b, atol=1e-7)
+
+
+def test_leaving_one_out_equals_fitting_again(rng):
+    data, representatives = samples(rng, 40), basis(rng)
+    left_out = np.array([3, 17, 30])
+    held_out = LeaveOneOut(data, representatives, left_out)
+    expected = naive_ridge.left_out_scores(
+        kernel_values(data.directions[:], representatives.directions, KERNEL),
+        kernel_values(representatives.directions, representatives.directions, KERNEL),
+        data.targets(slice(None)), data.weights, 1e-3, nugget(10),
+    )  # fmt: skip
+    np.testing.assert_allclose(held_out.scores(KERNEL)(1e-3), expected[left_out], atol=1e-8)
+    np.testing.assert_array_equal(held_out.targets, data.targets(left_out))
+
+
+@pytest.mark.parametrize("on_samples", [True, False])
+def test_folds_predict_each_part_by_a_fit_to_the_others(on_samples, rng):
+    parts = [(samples(rng, 30), basis(rng), samples(rng, n)) for n in (9, 7)]
+    held_out = Folds(parts, on_samples)
+    path_of = SamplesPath.of if on_samples else RepresentativesPath.of
+    expected = []
+    for train, representatives, test in parts:
+        path = path_of(train, representatives, KERNEL)
+        expected.append(path.scores(path.features(test.directions[:]), 0.01))
+    np.testing.assert_allclose(held_out.scores(KERNEL)(0.01), np.concatenate(expected))
+    assert held_out.targets.shape == (16, 3)
+    assert held_out.weights.shape == (16,)
+
+
+class Valley:
+    """Held-out samples whose error is known: least at one width and one regularisation."""
+
+    targets = np.zeros((4, 2))
+    weights = np.ones(4)
+
+    def __init__(self, width, power):
+        self.width, self.power, self.tried = width, power, []
+
+    def scores(self, kernel):
+        k = np.log2(2 * kernel.gamma)
+        self.tried.append(k)
+
+        def at(regularization):
+            off = abs(k - self.width) + abs(2 * np.log10(regularization) - self.power)
+            return np.full((4, 2), 0.1 + off)
+
+        return at
+
+
+@pytest.mark.parametrize("width", [-3, 0, 2, 3, 7, 10])
+@pytest.mark.parametrize("power", [-16, -9, -8, 0, 2])
+def test_the_walk_finds_the_valley(width, power):
+    valley = Valley(width, power)
+    heard = []
+    found = choose(valley, None, None, on_trial=lambda kernel, loss: heard.append((kernel, loss)))
+    assert found.kernel == Gaussian(2.0 ** (width - 1))
+    assert found.regularization == pytest.approx(10 ** (power / 2))
+    assert found.loss == pytest.approx(0.02)
+    assert len(valley.tried) == len(heard) <= abs(width - 2) + 3
+    near = choose(valley, None, None, near=found)
+    assert (near.kernel, near.regularization) == (found.kernel, found.regularization)
+
+
+def test_what_is_given_is_not_tried():
+    valley = Valley(5, -4)
+    found = choose(valley, Gaussian(1.0), None)
+    assert found.kernel == Gaussian(1.0)
+    assert found.regularization == pytest.approx(0.01)
+    found = choose(valley, None, 1e-3)
+    assert (found.kernel, found.regularization) == (Gaussian(16.0), 1e-3)
+
+
+def test_dealing_is_even_in_every_class(rng):
+    codes = rng.permutation(np.repeat([0, 1, 2, 3], [30, 7, 1, 2]))
+    folds = list(deal(codes, 3, rng))
+    np.testing.assert_array_equal(np.sort(np.concatenate(folds)), np.arange(40))
+    for code in range(4):
+        counts = [int((codes[fold] == code).sum()) for fold in folds]
+        assert max(counts) - min(counts) <= 1
+    assert [len(fold) for fold in deal(np.array([0, 1]), 3, rng)] == [1, 1]
