@@ -23,14 +23,14 @@ FLOORS = {
         "_stages", "_fit", "_choice", "_training",
     ],
     "shell": [
-        "_progress", "_threads", "_lazy", "_validation", "classifier", "cluster", "images",
-        "patches", "paper",
+        "_progress", "_threads", "_lazy", "_validation", "explanation", "classifier",
+        "cluster", "images", "patches", "paper",
     ],
     "edges": [
         "files", "persistence._file", "persistence._estimators", "persistence",
         "datasets._idx", "datasets._progress", "datasets._sources", "datasets._loaders", "datasets",
         "records", "tables._table", "tables._content", "tables._csv", "tables._frames",
-        "tables._arrays", "tables", "evaluation", "inspection", "peers",
+        "tables._arrays", "tables", "evaluation", "inspection", "plots", "peers",
         "reproduction._points", "reproduction._measure", "reproduction._report", "reproduction",
         "reproduction.__main__",
         "cli", "cli._signals", "cli._output", "cli._reading", "cli.fit", "cli.predict",

@@ -114,6 +114,20 @@ class FittedModel:
         workers.map(add_scores, blocks_of(len(X), _BLOCK_ROWS))
         return scores
 
+    def contributions(self, X: Array, columns: IntArray) -> Array:
+        """Return the (n, m) terms Ω(x, ξ_q) a_q of each row's score in one column, in float64.
+
+        `columns` (n,) are positions in `classes`. With the intercept they add up to the score.
+        """
+        directions = self.directions.astype(np.float64, copy=False)
+        out = np.empty((len(X), len(directions)))
+        for rows in blocks_of(len(X), _BLOCK_ROWS):
+            block = unit_rows(X[rows], self.lift, np.float64, self.feature_scales)
+            np.matmul(block, directions.T, out=out[rows])
+            self.kernel.apply(out[rows])
+            out[rows] *= self.dual_coef[:, columns[rows]].T
+        return out
+
     def probabilities(self, scores: Array) -> Array:
         """Return the softmax of each row of scores, in float64."""
         proba: Array = softmax(scores.astype(np.float64) / self.temperature, axis=1)

@@ -36,6 +36,7 @@ from kmeans_kernel._validation import (
     check_weights,
     codes_of,
 )
+from kmeans_kernel.explanation import Explanation
 
 # Scales are learned by default for tables of at most so many features.
 _MOST_FEATURES_SCALED = 100
@@ -283,6 +284,52 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         scores = self._scores(X)
         return self.model_.probabilities(scores)
 
+    def explain(self, X: Any, labels: Any = None) -> Explanation:
+        """Return what each representative contributed to the scores of rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        labels : array-like of shape (n_samples,) or one label, default=None
+            The class to explain for each row; by default the one that is predicted.
+
+        Returns
+        -------
+        Explanation
+            Contributions of shape (n_samples, m), which with the intercept add up to the score of
+            the class, and `loudest(row)`, the representatives that spoke for and against it.
+            `kmeans_kernel.plots.plot_explanation` draws it.
+
+        Examples
+        --------
+        >>> from kmeans_kernel import KMeansKernelClassifier
+        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["a", "a", "b", "b"]
+        >>> explanation = KMeansKernelClassifier(2, random_state=0).fit(X, y).explain([[0.0, 0.9]])
+        >>> spoke_for, against = explanation.loudest(0)
+        >>> spoke_for[0].label, against[0].label
+        ('a', 'b')
+        """
+        check_is_fitted(self)
+        X = check_rows(self, X, reset=False)
+        model = self.model_
+        if labels is None:
+            columns = self._scores(X).argmax(axis=1)
+        else:
+            columns = self._columns(labels, len(X))
+        contributions = model.contributions(X, columns)
+        intercepts = model.intercept[columns]
+        return Explanation(
+            X=X,
+            labels=model.classes[columns],
+            scores=contributions.sum(axis=1) + intercepts,
+            contributions=contributions,
+            intercepts=intercepts,
+            representatives=self.representatives_,
+            representative_classes=self.representative_classes_,
+            representative_counts=self.representative_counts_,
+            feature_names=getattr(self, "feature_names_in_", None),
+        )
+
     @property
     def classes_(self) -> npt.NDArray[Any]:
         """The labels."""
@@ -348,6 +395,20 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         except KeyError:
             raise AttributeError(f"this {type(self).__name__} is not fitted yet") from None
         return model
+
+    def _columns(self, labels: Any, n: int) -> npt.NDArray[np.intp]:
+        """Return the positions of labels among the classes: one for each of n rows, or for all."""
+        classes = self.model_.classes
+        asked = np.asarray(labels, dtype=classes.dtype if classes.dtype.kind != "U" else None)
+        if asked.ndim > 1 or (asked.ndim == 1 and len(asked) != n):
+            raise ValueError(f"labels must be one label, or one for each of the {n} rows of X.")
+        wrong = asked[~np.isin(asked, classes)].tolist()
+        if wrong:
+            raise ValueError(
+                f"labels holds {wrong[0]!r}, which is no class of this classifier; they are "
+                f"{classes.tolist()[:10]}."
+            )
+        return np.broadcast_to(np.searchsorted(classes, asked), n)
 
     def _scores(self, X: Any) -> Array:
         check_is_fitted(self)

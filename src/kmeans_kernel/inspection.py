@@ -46,10 +46,10 @@ def describe(estimator: Any) -> dict[str, Any]:
             {
                 "label": label,
                 "representatives": len(own),
-                "rows": int(own.sum()),
-                "smallest": int(own.min()),
+                "rows": own.sum().item(),
+                "smallest": own.min().item(),
                 "median": float(np.median(own)),
-                "largest": int(own.max()),
+                "largest": own.max().item(),
             }
         )
     arrays = (model.directions, model.dual_coef, model.intercept, counts)
@@ -58,8 +58,10 @@ def describe(estimator: Any) -> dict[str, Any]:
         "features": int(estimator.n_features_in_),
         "feature_names": _names(estimator),
         "kernel": _kernel(model.kernel),
-        "regularization": classifier.regularization,
+        "regularization": classifier.regularization_,
         "lift": model.lift,
+        "feature_scales": None if model.feature_scales is None else model.feature_scales.tolist(),
+        "held_out_error": classifier.held_out_error_,
         "representatives": len(model.directions),
         "model_bytes": int(sum(array.nbytes for array in arrays)),
         "relative_residual": classifier.relative_residual_,

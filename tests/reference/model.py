@@ -13,6 +13,14 @@ def scores(X, directions, dual_coef, intercept, function, lift):
     return result
 
 
+def contributions(X, directions, dual_coef, columns, function, lift):
+    result = []
+    for x, column in zip(unit_rows(X, lift), columns, strict=True):
+        values = [function(dot(x, direction)) for direction in directions]
+        result.append([value * a[column] for value, a in zip(values, dual_coef, strict=True)])
+    return result
+
+
 def probabilities(row, temperature):
     powers = [math.exp(score / temperature) for score in row]
     return [power / sum(powers) for power in powers]

@@ -77,6 +77,10 @@ def print_description(found: dict[str, Any]) -> None:
     facts.add_row("kernel", found["kernel"])
     facts.add_row("regularization", f"{found['regularization']:g}")
     facts.add_row("lift", f"{found['lift']:g}")
+    if found["feature_scales"] is not None:
+        facts.add_row("scales of features", Text(_most_important(found)))
+    if found["held_out_error"] is not None:
+        facts.add_row("held-out error", f"{100 * found['held_out_error']:.2f} %")
     facts.add_row(
         "representatives", f"{found['representatives']} in {len(found['classes'])} classes"
     )
@@ -88,10 +92,19 @@ def print_description(found: dict[str, Any]) -> None:
     )  # fmt: skip
     for row, iterations in zip(found["classes"], found["iterations"], strict=True):
         classes.add_row(
-            Text(str(row["label"])), str(row["rows"]), str(row["representatives"]),
-            str(row["smallest"]), f"{row['median']:g}", str(row["largest"]), str(iterations),
+            Text(str(row["label"])), f"{row['rows']:g}", str(row["representatives"]),
+            f"{row['smallest']:g}", f"{row['median']:g}", f"{row['largest']:g}", str(iterations),
         )  # fmt: skip
     out.print(classes)
+
+
+def _most_important(found: dict[str, Any], n: int = 5) -> str:
+    """Name the features that were scaled up most."""
+    scales = found["feature_scales"]
+    names = found["feature_names"] or [f"feature {k + 1}" for k in range(len(scales))]
+    order = sorted(range(len(scales)), key=lambda k: -scales[k])
+    told = ", ".join(f"{names[k]} {scales[k]:.2f}" for k in order[:n])
+    return f"{told}, …" if len(scales) > n else told
 
 
 def draw_representatives(images: Any, labels: list[Any], path: Path) -> None:
