@@ -24,7 +24,7 @@ FLOORS = {
     ],
     "shell": [
         "_progress", "_threads", "_lazy", "_validation", "explanation", "classifier",
-        "cluster", "images", "patches", "paper",
+        "cluster", "images", "gradients", "patches", "paper",
     ],
     "edges": [
         "files", "persistence._file", "persistence._estimators", "persistence",

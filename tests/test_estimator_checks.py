@@ -5,8 +5,10 @@ from sklearn.exceptions import SkipTestWarning
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 from kmeans_kernel import (
+    Deskewer,
     FourierFeatures,
     KMeansKernelClassifier,
+    OrientedGradients,
     PatchVotingClassifier,
     PixelNormalizer,
     SphericalKMeans,
@@ -32,9 +34,13 @@ def test_scikit_learn(estimator, check):
     check(estimator)
 
 
-def test_scikit_learn_on_images():
-    """What applies to an estimator of images only; the rest is tested in test_patches.py."""
-    estimator = PatchVotingClassifier(KMeansKernelClassifier())
+@pytest.mark.parametrize(
+    "estimator",
+    [PatchVotingClassifier(KMeansKernelClassifier()), Deskewer(), OrientedGradients()],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_scikit_learn_on_images(estimator):
+    """What applies to an estimator of images only; the rest is tested beside the estimator."""
     with pytest.warns(SkipTestWarning, match="three_d_array=True"):
         results = check_estimator(estimator, on_fail=None)
     assert results

@@ -17,8 +17,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kmeans_kernel import (
+    Deskewer,
     FourierFeatures,
     KMeansKernelClassifier,
+    OrientedGradients,
     PatchVotingClassifier,
     PixelNormalizer,
     load_model,
@@ -44,6 +46,7 @@ ESTIMATORS = {
     "paper": classifier(kernel="poly", lift=0.0, regularization=np.float64(1e-3)),
     "on representatives": classifier(fit_on="representatives"),
     "weighted": classifier(class_weight={0: 1.0, np.int64(1): 2.5}, feature_scales="learned"),
+    "gradients": make_pipeline(Deskewer((8, 8)), OrientedGradients(stride=3), classifier()),
     "scaled": make_pipeline(StandardScaler(), classifier(gamma=np.float32(0.5))),
     "scaled without mean": make_pipeline(StandardScaler(with_mean=False), classifier()),
     "centred": make_pipeline(StandardScaler(with_std=False), classifier()),
@@ -265,7 +268,7 @@ def at_classifier(change):
         (lambda c: c["features"].update(count=-1), "at least 1"),
         (lambda c: c["features"].update(names=["a"]), "names 1 features of 3"),
         (lambda c: c["params"].update(verbosity=3), "no parameter"),
-        (lambda c: c["params"].update(gamma=[1]), "'gamma'"),
+        (lambda c: c["params"].update(gamma=[1]), "Classifier.gamma' is"),
         (lambda c: c["params"].update(regularization="abc"), "regularization"),
         (lambda c: c["params"].update(degree=10**400), "degree"),
         (lambda c: c["kernel"].update(kind="Magic"), "kernel is 'Magic'"),

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from kmeans_kernel import datasets, paper
     from kmeans_kernel.classifier import KMeansKernelClassifier
     from kmeans_kernel.cluster import SphericalKMeans
+    from kmeans_kernel.gradients import Deskewer, OrientedGradients
     from kmeans_kernel.images import FourierFeatures, PixelNormalizer
     from kmeans_kernel.patches import PatchVotingClassifier
     from kmeans_kernel.persistence import load_model, save_model
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Deskewer",
     "FourierFeatures",
     "KMeansKernelClassifier",
+    "OrientedGradients",
     "PatchVotingClassifier",
     "PixelNormalizer",
     "SphericalKMeans",
@@ -32,8 +35,10 @@ __all__ = [
 # Where each name is. A module is imported when a name of it is first asked for: the command line
 # answers --help without waiting for scikit-learn.
 _HOMES = {
+    "Deskewer": "gradients",
     "FourierFeatures": "images",
     "KMeansKernelClassifier": "classifier",
+    "OrientedGradients": "gradients",
     "PatchVotingClassifier": "patches",
     "PixelNormalizer": "images",
     "SphericalKMeans": "cluster",

@@ -33,7 +33,7 @@ _LARGEST_PIXEL = 1e150
 _OPERATIONS_PER_PIXEL = 200.0
 
 
-class _PixelTransformer(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
+class PixelTransformer(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
     """What the transformers share: they learn nothing but the number of pixels."""
 
     _takes_lazy_rows = True
@@ -110,7 +110,7 @@ class _PixelTransformer(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
         return tags
 
 
-class PixelNormalizer(OneToOneFeatureMixin, _PixelTransformer):
+class PixelNormalizer(OneToOneFeatureMixin, PixelTransformer):
     """Subtract from each image its mean and divide it by its length.
 
     An image of a single shade has no direction and becomes all zero.
@@ -139,7 +139,7 @@ class PixelNormalizer(OneToOneFeatureMixin, _PixelTransformer):
         out[...] = unit_rows(_centered(X), dtype=out.dtype)
 
 
-class FourierFeatures(ClassNamePrefixFeaturesOutMixin, _PixelTransformer):
+class FourierFeatures(ClassNamePrefixFeaturesOutMixin, PixelTransformer):
     """Join each image with the magnitudes of its Fourier transform.
 
     The transform is that of the flattened image, of which the first half is kept (it is
@@ -208,7 +208,11 @@ def as_images(X: Any, image_shape: tuple[int, int] | None) -> npt.NDArray[Any]:
             f"X must be images of shape (n, height, width) or rows of pixels, got an array of "
             f"shape {X.shape}. Colour images must be turned to grey first."
         )
-    n_pixels = X.shape[1]
+    return np.asarray(X.reshape(len(X), *shape_of_rows(X.shape[1], image_shape)))
+
+
+def shape_of_rows(n_pixels: int, image_shape: tuple[int, int] | None) -> tuple[int, int]:
+    """Return height and width of rows of pixels: as given, or those of squares."""
     if image_shape is None:
         side = round(n_pixels**0.5)
         if side * side != n_pixels:
@@ -223,7 +227,7 @@ def as_images(X: Any, image_shape: tuple[int, int] | None) -> npt.NDArray[Any]:
             f"{image_shape[0] * image_shape[1]} pixels, as image_shape or the images seen in fit "
             f"say, got rows of {n_pixels}."
         )
-    return np.asarray(X.reshape(len(X), *image_shape))
+    return image_shape
 
 
 def _centered(X: Array) -> Array:

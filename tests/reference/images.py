@@ -36,3 +36,54 @@ def patches(images, height, width):
                 rows = [image[top + i][left : left + width] for i in range(height)]
                 result.append([pixel for row in rows for pixel in row])
     return result
+
+
+def deskewed(image):
+    height, width = len(image), len(image[0])
+    bright = [(max(image[i][j], 0.0), i, j) for i in range(height) for j in range(width)]
+    total = sum(v for v, _, _ in bright)
+    if total == 0:
+        return image
+    row = sum(v * i for v, i, _ in bright) / total
+    column = sum(v * j for v, _, j in bright) / total
+    spread = sum(v * (i - row) ** 2 for v, i, _ in bright) / total
+    together = sum(v * (i - row) * (j - column) for v, i, j in bright) / total
+    slant = max(-1.0, min(1.0, together / spread)) if spread > 1e-9 else 0.0
+
+    def pixel(i, j):
+        return image[i][j] if 0 <= j < width else 0.0
+
+    def between(i, x):
+        left = math.floor(x)
+        return (1 - (x - left)) * pixel(i, left) + (x - left) * pixel(i, left + 1)
+
+    return [[between(i, j + slant * (i - row)) for j in range(width)] for i in range(height)]
+
+
+def oriented_gradients(image, n_orientations, blur, stride):
+    height, width = len(image), len(image[0])
+
+    def pixel(i, j):
+        return image[i][j] if 0 <= i < height and 0 <= j < width else 0.0
+
+    def places(length):
+        n = math.ceil(length / stride)
+        return [(length - 1) / 2 + stride * (k - (n - 1) / 2) for k in range(n)]
+
+    def weight(distance):
+        return math.exp(-(distance**2) / (2 * blur**2)) / (math.sqrt(2 * math.pi) * blur)
+
+    features = []
+    for k in range(n_orientations):
+        angle = 2 * math.pi * k / n_orientations
+        for y in places(height):
+            for x in places(width):
+                total = 0.0
+                for i in range(height):
+                    for j in range(width):
+                        right = pixel(i, j + 1) - pixel(i, j - 1)
+                        down = pixel(i + 1, j) - pixel(i - 1, j)
+                        slope = max(math.cos(angle) * right + math.sin(angle) * down, 0.0)
+                        total += weight(i - y) * weight(j - x) * slope
+                features.append(math.sqrt(total))
+    return unit_rows([features])[0]

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from kmeans_kernel._kernels import Gaussian, Kernel, Polynomial
 from kmeans_kernel._model import FittedModel
 from kmeans_kernel.classifier import KMeansKernelClassifier
+from kmeans_kernel.gradients import Deskewer, OrientedGradients
 from kmeans_kernel.images import FourierFeatures, PixelNormalizer
 from kmeans_kernel.patches import PatchVotingClassifier
 from kmeans_kernel.persistence._file import ModelFileError, Place
@@ -264,14 +265,17 @@ def _params(kind: type, tree: dict[str, Any]) -> dict[str, Any]:
     known = set(kind._get_param_names())  # type: ignore[attr-defined]
     if set(params) - known:
         raise ModelFileError(f"{kind.__name__} has no parameter {sorted(set(params) - known)}")
-    for name, value in params.items():
-        if name == "class_weight" and isinstance(value, dict):
-            params[name] = dict(value["items"])
-            value = [part for pair in value["items"] for part in pair]
-        for part in value if isinstance(value, list) else [value]:
-            if not isinstance(part, str | int | float | None):
-                raise ModelFileError(f"the parameter {name!r} of {kind.__name__} is {part!r}")
-    return params
+    return {name: _param(f"{kind.__name__}.{name}", value) for name, value in params.items()}
+
+
+def _param(name: str, value: Any) -> Any:
+    if name.endswith(".class_weight") and isinstance(value, dict):
+        return {_param(name, label): _param(name, weight) for label, weight in value["items"]}
+    if name.endswith(".image_shape") and isinstance(value, list):
+        return _shape(value)
+    if not isinstance(value, str | int | float | None):
+        raise ModelFileError(f"the parameter {name!r} is {value!r}")
+    return value
 
 
 def _describe_kernel(kernel: Kernel) -> dict[str, Any]:
@@ -349,5 +353,7 @@ _KINDS: dict[type, tuple[_Describe, _Build]] = {
     Pipeline: (_describe_pipeline, _build_pipeline),
     PixelNormalizer: (_describe_pixels, _build_pixels(PixelNormalizer)),
     FourierFeatures: (_describe_pixels, _build_pixels(FourierFeatures)),
+    Deskewer: (_describe_pixels, _build_pixels(Deskewer)),
+    OrientedGradients: (_describe_pixels, _build_pixels(OrientedGradients)),
     StandardScaler: (_describe_scaler, _build_scaler),
 }
