@@ -20,7 +20,7 @@ FLOORS = {
         "_blocks", "_workers", "_sphere", "_assignment", "_spherical_kmeans", "_triangles",
         "_kernels", "_blas", "_cholesky", "_lssvm", "_model", "_samples", "_duplicates",
         "_representation", "_ridge", "_conjugate", "_selection", "_calibration", "_scales",
-        "_stages", "_fit", "_choice", "_training",
+        "_stages", "_fit", "_choice", "_growth", "_training",
     ],
     "shell": [
         "_progress", "_threads", "_lazy", "_validation", "explanation", "classifier",

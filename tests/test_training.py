@@ -18,7 +18,7 @@ from kmeans_kernel._workers import ALONE
 from tests.reference import lssvm as twin
 
 SETTINGS = Settings(
-    KMeans(5, "random", 1e-6, 300), "representatives", Open(Polynomial(4), 1e-6, 0.0, None)
+    KMeans(5, "random", 1e-6, 300), False, "representatives", Open(Polynomial(4), 1e-6, 0.0, None)
 )
 
 

@@ -26,6 +26,7 @@ from kmeans_kernel._selection import (
     LeaveOneOut,
     choose,
     deal,
+    falls,
 )
 from kmeans_kernel._workers import ALONE, Workers
 
@@ -62,6 +63,7 @@ class Chosen:
     kernel, regularization : for the fit to all the data
     placement : the lift and the scales of the features
     temperature, held_out_error : of the samples held out; None if nothing was tried
+    choice : the best that was tried
     """
 
     kernel: Kernel
@@ -69,6 +71,7 @@ class Chosen:
     placement: Placement
     temperature: float | None = None
     held_out_error: float | None = None
+    choice: Choice | None = None
 
 
 @dataclass(frozen=True)
@@ -103,10 +106,11 @@ def make_choice(
     rng: np.random.Generator,
     watcher: ChoiceWatcher,
     workers: Workers = ALONE,
+    near: Choice | None = None,
 ) -> Chosen:
-    """Choose whatever is open."""
+    """Choose whatever is open; `near` is what was best for something alike."""
     small, fewer = smaller_problem(data, kmeans, rng)
-    trials = _Trials(small, fewer, fit_on, open_, rng, watcher, workers)
+    trials = _Trials(small, fewer, fit_on, open_, rng, watcher, workers, near)
     best, scales, fitted_weight = trials.run()
     regularization = best.regularization
     if open_.regularization is None and fit_on == "samples":
@@ -120,6 +124,7 @@ def make_choice(
         Placement.of(data, open_.lift, scales),
         fit_temperature(best.scores, codes, best.weights),
         float(np.average(wrong, weights=best.weights)),
+        best,
     )
 
 
@@ -154,6 +159,7 @@ class _Trials:
     rng: np.random.Generator
     watcher: ChoiceWatcher
     workers: Workers
+    near: Choice | None
 
     def run(self) -> tuple[Choice, Array | None, float]:
         """Return the best choice, the scales, and the weight of the samples it was fitted to."""
@@ -215,14 +221,21 @@ class _Trials:
             ]
             scales = self._learn(whole, *self._place(whole, scales), choice)
         best = rounds[-1]
-        if self.open_.feature_scales == "auto" and not _beats(best[0], rounds[0][0]):
+        first = rounds[0][0]
+        if self.open_.feature_scales == "auto" and not falls(
+            first.losses, best[0].losses, first.weights
+        ):
             best = rounds[0]
         weight = np.mean([fold.fitted.weight_of_each.sum() for fold in folds])
         return *best, float(weight)
 
     def _choose(self, held_out: HeldOut, near: Choice | None = None) -> Choice:
         return choose(
-            held_out, self.open_.kernel, self.open_.regularization, near, self.watcher.tried
+            held_out,
+            self.open_.kernel,
+            self.open_.regularization,
+            near or self.near,
+            self.watcher.tried,
         )
 
     def _place(
@@ -254,11 +267,3 @@ class _Trials:
 class _Fold:
     fitted: Labelled
     held: Labelled
-
-
-def _beats(new: Choice, old: Choice) -> bool:
-    """Say whether a choice predicts better by more than the noise of the difference."""
-    gains = old.losses - new.losses
-    mean = float(np.average(gains, weights=old.weights))
-    variance = float(np.average((gains - mean) ** 2, weights=old.weights))
-    return mean > float(np.sqrt(variance / len(gains)))

@@ -10,6 +10,7 @@ from threading import Lock
 from time import perf_counter
 from typing import TypeAlias
 
+from kmeans_kernel._growth import Step
 from kmeans_kernel._kernels import Kernel
 from kmeans_kernel._spherical_kmeans import Clustering
 from kmeans_kernel._training import Watcher
@@ -54,6 +55,9 @@ class Silent:
     def tried(self, kernel: Kernel, loss: float) -> None:
         """Say nothing."""
 
+    def grown(self, step: Step) -> None:
+        """Say nothing."""
+
     def solving(self, m: int) -> None:
         """Say nothing."""
 
@@ -96,6 +100,13 @@ class Printed:
     def tried(self, kernel: Kernel, loss: float) -> None:
         """Write what was tried."""
         self._write(f"tried {kernel}: held-out squared error {loss:.4f}\n")
+
+    def grown(self, step: Step) -> None:
+        """Write what came of a number of representatives."""
+        self._write(
+            f"{step.n_representatives} representatives of each class: held-out error "
+            f"{100 * step.held_out_error:.2f} %, {step.seconds:.1f} s\n"
+        )
 
     def solving(self, m: int) -> None:
         """Write that the solve begins."""

@@ -299,3 +299,11 @@ def deal(codes: IntArray, n_folds: int, rng: np.random.Generator) -> Iterator[In
         positions = np.flatnonzero(fold == k)
         if 0 < len(positions) < len(codes):
             yield positions
+
+
+def falls(old: Array, new: Array, weights: Array) -> bool:
+    """Say whether the new losses of the same samples are lower by more than noise."""
+    gains = old - new
+    mean = float(np.average(gains, weights=weights))
+    variance = float(np.average((gains - mean) ** 2, weights=weights))
+    return mean > float(np.sqrt(variance / len(gains)))

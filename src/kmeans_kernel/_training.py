@@ -9,8 +9,9 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from kmeans_kernel._choice import ChoiceWatcher, Open, make_choice
+from kmeans_kernel._choice import Open, make_choice
 from kmeans_kernel._fit import FitOn, fit
+from kmeans_kernel._growth import GrowthWatcher, Step, grow
 from kmeans_kernel._model import FittedModel
 from kmeans_kernel._representation import ClusterWatcher, KMeans, represent
 from kmeans_kernel._samples import Labelled
@@ -18,7 +19,7 @@ from kmeans_kernel._stages import Clock
 from kmeans_kernel._workers import ALONE, Workers
 
 
-class Watcher(ClusterWatcher, ChoiceWatcher, Protocol):
+class Watcher(ClusterWatcher, GrowthWatcher, Protocol):
     """Someone to tell how training goes."""
 
     def solving(self, m: int) -> None:
@@ -32,11 +33,13 @@ class Settings:
     Attributes
     ----------
     kmeans : how to cluster
+    grows : whether the number of representatives is to be found
     fit_on : what the coefficients are fitted to
     open_ : the rest, some of which may be left to us
     """
 
     kmeans: KMeans
+    grows: bool
     fit_on: FitOn
     open_: Open
 
@@ -54,6 +57,8 @@ class Training:
     relative_residual : of the system that was solved
     held_out_error : the share of held-out samples that were misclassified when the choice was made;
         None if nothing was to be chosen
+    n_representatives : of each class, as given or found
+    steps : the numbers that were tried
     seconds : spent in each stage
     """
 
@@ -63,6 +68,8 @@ class Training:
     converged: npt.NDArray[np.bool_]
     relative_residual: float
     held_out_error: float | None
+    n_representatives: int
+    steps: tuple[Step, ...]
     seconds: dict[str, float]
 
 
@@ -82,14 +89,22 @@ def train(
     choice_rng : for what is left to us
     """
     clock = Clock()
+    kmeans, steps = settings.kmeans, tuple[Step, ...]()
     chosen = settings.open_.as_given(data)
-    if chosen is None:
+    if settings.grows:
+        with clock.stage("choice"):
+            growth = grow(
+                data, kmeans, settings.fit_on, settings.open_, choice_rng, watcher, workers
+            )
+        chosen, steps = growth.chosen, growth.steps
+        kmeans = replace(kmeans, n_representatives=growth.n_representatives)
+    elif chosen is None:
         with clock.stage("choice"):
             chosen = make_choice(
-                data, settings.kmeans, settings.fit_on, settings.open_, choice_rng, watcher, workers
+                data, kmeans, settings.fit_on, settings.open_, choice_rng, watcher, workers
             )
     with clock.stage("clustering"):
-        basis = represent(data, settings.kmeans, chosen.placement, rngs, watcher, workers)
+        basis = represent(data, kmeans, chosen.placement, rngs, watcher, workers)
     clock.split("clustering", basis.seconds)
     watcher.solving(len(basis.directions))
     found = fit(
@@ -106,5 +121,7 @@ def train(
         converged=basis.converged,
         relative_residual=found.relative_residual,
         held_out_error=chosen.held_out_error,
+        n_representatives=kmeans.n_representatives,
+        steps=steps,
         seconds=clock.seconds,
     )

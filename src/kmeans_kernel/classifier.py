@@ -17,6 +17,7 @@ from kmeans_kernel._blocks import Array
 from kmeans_kernel._choice import Open
 from kmeans_kernel._duplicates import merge_equal_rows
 from kmeans_kernel._fit import FitOn
+from kmeans_kernel._growth import FIRST
 from kmeans_kernel._kernels import Gaussian, Kernel, Polynomial
 from kmeans_kernel._lazy import LazyRows
 from kmeans_kernel._model import FittedModel
@@ -52,8 +53,10 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    n_representatives : int, default=100
+    n_representatives : int or "auto", default=100
         Centroids per class (Q). A class with no more rows than that is represented by its rows.
+        "auto" doubles it while that lowers the error of rows that are held out, up to 2 GiB for the
+        system that is solved or about 5 minutes for a step.
     kernel : {"gaussian", "poly"}, default="gaussian"
         The kernel, a function of the cosine c between two rows: exp(−2γ(1 − c)) or cᵈ.
     degree : int, default=4
@@ -114,6 +117,12 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
     held_out_error_ : float or None
         The share of held-out rows that were misclassified with what was chosen; None if there was
         nothing to choose. It was the least of some, so it is a little too good.
+    n_representatives_ : int
+        Q, as given or found.
+    growth_ : tuple of Step
+        What each number of representatives that was tried came to: n_representatives,
+        held_out_error, held_out_loss, seconds. Empty unless n_representatives is "auto";
+        `kmeans_kernel.plots.plot_growth` draws it.
     n_iter_ : ndarray of shape (n_classes,)
         K-means iterations of each class.
     relative_residual_ : float
@@ -144,7 +153,7 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_representatives: int = 100,
+        n_representatives: int | Literal["auto"] = 100,
         *,
         kernel: Literal["gaussian", "poly"] = "gaussian",
         degree: int = 4,
@@ -216,6 +225,8 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         self.model_ = training.model
         self.regularization_ = training.regularization
         self.held_out_error_ = training.held_out_error
+        self.n_representatives_ = training.n_representatives
+        self.growth_ = training.steps
         self.n_iter_ = training.n_iter
         self.relative_residual_ = training.relative_residual
         self.stage_seconds_ = training.seconds
@@ -423,8 +434,9 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
             "gaussian": None if gamma is None else Gaussian(gamma),
             "poly": Polynomial(degree),
         }
+        grows = isinstance(self.n_representatives, str) and self.n_representatives == "auto"
         kmeans = KMeans(
-            n_representatives=check_count(self, "n_representatives"),
+            n_representatives=FIRST if grows else check_count(self, "n_representatives"),
             init=check_option(self, "init", "random", "k-means++"),  # type: ignore[arg-type]
             tol=check_number(self, "tol"),
             max_iter=check_count(self, "max_iter"),
@@ -436,6 +448,7 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
             scales = None
         return Settings(
             kmeans,
+            grows,
             check_option(self, "fit_on", "samples", "representatives"),  # type: ignore[arg-type]
             Open(
                 kernel=kernels[check_option(self, "kernel", *kernels)],

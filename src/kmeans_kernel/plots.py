@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from kmeans_kernel.classifier import KMeansKernelClassifier
+
 FOR, AGAINST, QUIET = "#1b7837", "#b35806", "#6b7280"
 
 
@@ -62,6 +64,44 @@ def plot_explanation(
         figure = Figure(figsize=(1.25 * (n + 1.4), 3.9), layout="constrained")
         _draw_images(figure, explanation, row, spoke_for, against, n, image_shape)
     figure.suptitle(title, fontsize=10, parse_math=False)
+    return figure
+
+
+def plot_growth(classifier: KMeansKernelClassifier) -> Figure:
+    """Draw the held-out error against the number of representatives, and the one that was chosen.
+
+    Parameters
+    ----------
+    classifier : a KMeansKernelClassifier fitted with n_representatives="auto"
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    from matplotlib.figure import Figure
+
+    steps = classifier.growth_
+    if not steps:
+        raise ValueError(
+            "there is no growth to draw: fit the classifier with n_representatives='auto'."
+        )
+    figure = Figure(figsize=(5.5, 3.4), layout="constrained")
+    axes = figure.subplots()
+    numbers = [step.n_representatives for step in steps]
+    errors = [100 * step.held_out_error for step in steps]
+    axes.plot(numbers, errors, "o-", color=QUIET)
+    chosen = numbers.index(classifier.n_representatives_)
+    axes.plot(numbers[chosen], errors[chosen], "o", color=FOR, markersize=10)
+    axes.annotate(
+        f"Q = {numbers[chosen]}: {errors[chosen]:.2f} %", (numbers[chosen], errors[chosen]),
+        xytext=(0, 12), textcoords="offset points", ha="center", color=FOR, fontweight="bold",
+    )  # fmt: skip
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(numbers, [str(number) for number in numbers])
+    axes.set_ylim(0, 1.25 * max(errors) if max(errors) > 0 else 1.0)
+    axes.set_xlabel("representatives of each class")
+    axes.set_ylabel("held-out error, %")
+    axes.spines[["top", "right"]].set_visible(False)
     return figure
 
 

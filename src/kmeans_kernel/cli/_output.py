@@ -181,6 +181,11 @@ class TrainingBars:
         self._at_work.pop(label, None)
         self._bars.advance(self._kmeans, n_rows)
 
+    def grown(self, step: Any) -> None:
+        """Show what came of a number of representatives."""
+        told = f"{step.n_representatives} of each class: error {100 * step.held_out_error:.2f} %"
+        self._bars.update(self._kmeans, description=told)
+
     def tried(self, kernel: object, loss: float) -> None:
         """Show what was tried."""
         self._bars.update(self._kmeans, description=f"choosing: {kernel}, error {loss:.4f}")

@@ -132,6 +132,7 @@ def _describe_classifier(classifier: KMeansKernelClassifier, place: Place) -> di
         "scaled": model.feature_scales is not None,
         "regularization": classifier.regularization_,
         "held_out_error": classifier.held_out_error_,
+        "n_representatives": classifier.n_representatives_,
         "n_iter": classifier.n_iter_.tolist(),
         "relative_residual": classifier.relative_residual_,
     }
@@ -177,6 +178,8 @@ def _build_classifier(tree: dict[str, Any], place: Place) -> KMeansKernelClassif
     classifier.held_out_error_ = (
         None if held_out_error is None else _number(tree, "held_out_error", 0.0)
     )
+    classifier.n_representatives_ = _count(tree["n_representatives"])
+    classifier.growth_ = ()  # as below: not of the day
     classifier.n_iter_ = np.array([_count(n) for n in tree["n_iter"]], dtype=np.intp)
     if len(classifier.n_iter_) != len(classes):
         raise ModelFileError("it does not say how many iterations each class took")

@@ -1,0 +1,143 @@
+"""How many representatives: twice as many again, until a held-out part says it is enough."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Protocol
+
+import numpy as np
+
+from kmeans_kernel._blocks import Array
+from kmeans_kernel._choice import Chosen, Open, make_choice
+from kmeans_kernel._fit import FitOn, fit
+from kmeans_kernel._kernels import Kernel
+from kmeans_kernel._representation import KMeans, Unwatched, represent
+from kmeans_kernel._samples import Labelled
+from kmeans_kernel._selection import deal, falls
+from kmeans_kernel._workers import ALONE, Workers
+
+# The first number of representatives of a class.
+FIRST = 12
+
+# One row in so many is held out.
+_HELD_OUT = 5
+
+# Growth ends before three matrices of m × m float64 would need more than this many bytes, and
+# before a step that would take more than this many seconds if it takes four times the last.
+MOST_BYTES = 2 << 30
+MOST_SECONDS = 300.0
+
+
+class GrowthWatcher(Protocol):
+    """Someone to tell how the growth goes."""
+
+    def tried(self, kernel: Kernel, loss: float) -> None:
+        """Hear of a kernel that was tried, and the mean squared error of what was held out."""
+
+    def grown(self, step: Step) -> None:
+        """Hear of a number of representatives that was tried."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A number of representatives that was tried.
+
+    Attributes
+    ----------
+    n_representatives : of each class
+    held_out_error : the share of the held-out rows that were misclassified
+    held_out_loss : their mean squared error
+    seconds : what it took
+    """
+
+    n_representatives: int
+    held_out_error: float
+    held_out_loss: float
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Growth:
+    """What was tried, and what was enough.
+
+    Attributes
+    ----------
+    steps : all that was tried, the smallest first
+    n_representatives : the smallest that no larger one beat by more than noise
+    chosen : what was chosen with it, on the part that was not held out
+    """
+
+    steps: tuple[Step, ...]
+    n_representatives: int
+    chosen: Chosen
+
+
+def grow(
+    data: Labelled,
+    kmeans: KMeans,
+    fit_on: FitOn,
+    open_: Open,
+    rng: np.random.Generator,
+    watcher: GrowthWatcher,
+    workers: Workers = ALONE,
+) -> Growth:
+    """Double the representatives while the squared error of held-out rows falls beyond noise."""
+    held_rows = next(iter(deal(data.codes, _HELD_OUT, rng)))
+    rest_rows = np.setdiff1d(np.arange(len(data)), held_rows, assume_unique=True)
+    held, rest = data.at(held_rows), data.at(rest_rows)
+    weights, largest = held.weight_of_each, max(rest.class_sizes)
+    steps: list[Step] = []
+    kept: list[tuple[Chosen, Array]] = []  # those that beat all before
+    q = FIRST
+    while True:
+        start = perf_counter()
+        wanted = replace(kmeans, n_representatives=min(q, largest))
+        near = kept[-1][0].choice if kept else None
+        chosen = open_.as_given(rest) or make_choice(
+            rest, wanted, fit_on, open_, rng, watcher, workers, near
+        )
+        scores = _held_out_scores(rest, held, wanted, fit_on, chosen, workers)
+        targets = np.eye(len(data.classes))[held.codes]
+        losses = ((scores - targets) ** 2).sum(axis=1)
+        step = Step(
+            wanted.n_representatives,
+            float(np.average(scores.argmax(axis=1) != held.codes, weights=weights)),
+            float(np.average(losses, weights=weights)),
+            perf_counter() - start,
+        )
+        steps.append(step)
+        watcher.grown(step)
+        if kept and not falls(kept[-1][1], losses, weights):
+            break
+        kept.append((chosen, losses))
+        if q >= largest or not _affordable(2 * q, rest.class_sizes, step):
+            break
+        q *= 2
+    chosen = kept[-1][0]
+    if fit_on == "samples" and open_.regularization is None:
+        carried = float(rest.weight_of_each.sum() / data.weight_of_each.sum())
+        chosen = replace(chosen, regularization=chosen.regularization * carried)
+    return Growth(tuple(steps), steps[len(kept) - 1].n_representatives, chosen)
+
+
+def _held_out_scores(
+    rest: Labelled,
+    held: Labelled,
+    kmeans: KMeans,
+    fit_on: FitOn,
+    chosen: Chosen,
+    workers: Workers,
+) -> Array:
+    rngs = [np.random.default_rng(k) for k in range(len(rest.classes))]
+    basis = represent(rest, kmeans, chosen.placement, rngs, Unwatched(), workers)
+    found = fit(
+        rest, chosen.placement, basis, chosen.kernel, chosen.regularization, fit_on, workers
+    )
+    return found.model.scores(held.X[:], workers)
+
+
+def _affordable(q: int, class_sizes: list[int], last: Step) -> bool:
+    """Say whether the next step keeps within memory and time."""
+    m = sum(min(size, q) for size in class_sizes)
+    return 3 * 8 * m**2 <= MOST_BYTES and 4 * last.seconds <= MOST_SECONDS
