@@ -17,7 +17,7 @@ PACKAGE = Path(kmeans_kernel.__file__).parent
 # Each module may import those of earlier floors and earlier ones of its own.
 FLOORS = {
     "core": [
-        "_blocks", "_workers", "_sphere", "_assignment", "_spherical_kmeans", "_triangles",
+        "_blocks", "_workers", "_rows", "_sphere", "_assignment", "_spherical_kmeans", "_triangles",
         "_kernels", "_blas", "_cholesky", "_lssvm", "_model", "_samples", "_duplicates",
         "_representation", "_ridge", "_conjugate", "_selection", "_calibration", "_scales",
         "_stages", "_fit", "_choice", "_growth", "_training",

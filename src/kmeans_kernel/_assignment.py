@@ -13,12 +13,16 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from kmeans_kernel._blocks import (
-    Array,
-    IntArray,
+from kmeans_kernel._blocks import Array, IntArray, row_blocks
+from kmeans_kernel._rows import (
+    Matrix,
+    dense,
     gathered_product_blocks,
+    is_sparse,
+    n_rows,
+    paired_products,
     product_blocks,
-    row_blocks,
+    row_width,
 )
 
 # Beside its products, a pass over all rows costs about as much as this many more per row, and
@@ -49,17 +53,17 @@ class Assignment:
     far: Array
 
 
-def assign(X: Array, centroids: Array) -> Assignment:
+def assign(X: Matrix, centroids: Array) -> Assignment:
     """Compare every unit row with every centroid; ties go to the first."""
-    labels = np.empty(len(X), dtype=np.intp)
-    best = np.empty(len(X), dtype=X.dtype)
-    second = np.empty(len(X), dtype=X.dtype)
+    n = n_rows(X)
+    labels = np.empty(n, dtype=np.intp)
+    best, second = np.empty((2, n), dtype=X.dtype)
     for rows, products in product_blocks(X, centroids):
         labels[rows], best[rows], second[rows] = _two_best(products)
     return Assignment(labels, *_bounds(best, second, X.shape[1]))
 
 
-def reassign(X: Array, centroids: Array, before: Assignment, turns: Array) -> Assignment:
+def reassign(X: Matrix, centroids: Array, before: Assignment, turns: Array) -> Assignment:
     """Compare again after each centroid has turned by an angle of at most `turns` (Q,).
 
     Gives the labels that `assign` would, up to ties within the rounding of the products. The
@@ -69,7 +73,7 @@ def reassign(X: Array, centroids: Array, before: Assignment, turns: Array) -> As
     near = before.near + turns[before.labels]
     order = np.argsort(-turns)
     n_fast, slack, cost = _cheapest_split(np.sort(before.far - near), turns[order], len(turns))
-    if cost > _WORTH_SKIPPING * len(X) * len(turns):
+    if cost > _WORTH_SKIPPING * n_rows(X) * len(turns):
         return assign(X, centroids)
     far = before.far - slack
     if n_fast:
@@ -82,24 +86,24 @@ def reassign(X: Array, centroids: Array, before: Assignment, turns: Array) -> As
     return Assignment(labels, near, far)
 
 
-def own_similarities(X: Array, centroids: Array, labels: IntArray) -> Array:
+def own_similarities(X: Matrix, centroids: Array, labels: IntArray) -> Array:
     """Return the cosine of each row with the centroid of its label."""
-    similarities = np.empty(len(X), dtype=X.dtype)
-    for rows in row_blocks(*X.shape):
-        np.einsum("ij,ij->i", X[rows], centroids[labels[rows]], out=similarities[rows])
+    similarities = np.empty(n_rows(X), dtype=X.dtype)
+    for rows in row_blocks(n_rows(X), row_width(X)):
+        similarities[rows] = paired_products(X[rows], centroids, labels[rows])
     return similarities
 
 
-def cluster_sums(X: Array, labels: IntArray, n_clusters: int, weights: Array) -> Array:
+def cluster_sums(X: Matrix, labels: IntArray, n_clusters: int, weights: Array) -> Array:
     """Return the (Q, d) float64 weighted sums of the rows of each cluster: R̂ᵀX, R̂ sparse."""
     sums = np.zeros((n_clusters, X.shape[1]))
-    for rows in row_blocks(*X.shape):
+    for rows in row_blocks(n_rows(X), row_width(X)):
         sums += _scatter(X[rows], labels[rows], n_clusters, weights[rows])
     return sums
 
 
 def update_sums(
-    out: Array, X: Array, before: IntArray, after: IntArray, weights: Array
+    out: Array, X: Matrix, before: IntArray, after: IntArray, weights: Array
 ) -> IntArray:
     """Bring the sums in `out` up to date after some rows went from one cluster to another.
 
@@ -110,7 +114,7 @@ def update_sums(
         np.concatenate([after[changed], before[changed]]), return_inverse=True
     )
     came, left = places[: len(changed)], places[len(changed) :]
-    for block in row_blocks(len(changed), X.shape[1]):
+    for block in row_blocks(len(changed), row_width(X)):
         rows, heavy = X[changed[block]], weights[changed[block]]
         out[touched] += _scatter(rows, came[block], len(touched), heavy)
         out[touched] -= _scatter(rows, left[block], len(touched), heavy)
@@ -169,7 +173,7 @@ def _cheapest_split(gaps: Array, turns: Array, n_centroids: int) -> tuple[int, f
 
 
 def _compare_with(
-    X: Array, centroids: Array, fast: IntArray, labels: IntArray, near: Array, far: Array
+    X: Matrix, centroids: Array, fast: IntArray, labels: IntArray, near: Array, far: Array
 ) -> None:
     """Compare every row with the `fast` centroids; lowers `near` and `far` to what was seen."""
     place = np.full(len(centroids), -1)
@@ -184,20 +188,22 @@ def _compare_with(
         np.minimum(far[rows], seen_far, out=far[rows])
 
 
-def _tighten(X: Array, centroids: Array, labels: IntArray, near: Array, far: Array) -> IntArray:
+def _tighten(X: Matrix, centroids: Array, labels: IntArray, near: Array, far: Array) -> IntArray:
     """Return the rows whose label is in doubt, after a look at their own centroid alone.
 
     Lowers `near` of the rows that were looked at.
     """
     doubtful = np.flatnonzero(near >= far)
-    for block in row_blocks(len(doubtful), X.shape[1]):
+    for block in row_blocks(len(doubtful), row_width(X)):
         rows = doubtful[block]
         own = own_similarities(X[rows], centroids, labels[rows])
         near[rows] = _angle(own, -_rounding(own, X.shape[1]))
     return doubtful[near[doubtful] >= far[doubtful]]
 
 
-def _scatter(rows: Array, labels: IntArray, n_clusters: int, weights: Array) -> Array:
+def _scatter(rows: Matrix, labels: IntArray, n_clusters: int, weights: Array) -> Array:
     """Return the (Q, d) float64 weighted sums of a block of rows by their labels."""
-    members = csr_array((weights, labels, np.arange(len(rows) + 1)), shape=(len(rows), n_clusters))
-    return np.asarray(members.T @ rows.astype(np.float64, copy=False))
+    n = len(labels)
+    members = csr_array((weights, labels, np.arange(n + 1)), shape=(n, n_clusters))
+    sums = members.T @ rows.astype(np.float64, copy=False)
+    return dense(csr_array(sums)) if is_sparse(rows) else np.asarray(sums)

@@ -30,29 +30,6 @@ def blocks_of(n: int, size: int) -> Iterator[slice]:
         yield slice(start, min(start + size, n))
 
 
-def product_blocks(X: Array, Y: Array) -> Iterator[tuple[slice, Array]]:
-    """Give X Yᵀ in blocks of rows, each in the same buffer: it is the caller's until the next.
-
-    A fresh buffer for every block would cost a good part of the products' time in page faults.
-    """
-    buffer = np.empty((min(len(X), _block_height(len(Y))), len(Y)), dtype=X.dtype)
-    for rows in row_blocks(len(X), len(Y)):
-        yield rows, np.matmul(X[rows], Y.T, out=buffer[: rows.stop - rows.start])
-
-
-def gathered_product_blocks(
-    X: Array, chosen: IntArray, Y: Array
-) -> Iterator[tuple[IntArray, Array]]:
-    """Give the products of the `chosen` rows of X with Y, as `product_blocks` does."""
-    height = min(len(chosen), _block_height(max(len(Y), X.shape[1])))
-    gathered = np.empty((height, X.shape[1]), dtype=X.dtype)
-    buffer = np.empty((height, len(Y)), dtype=X.dtype)
-    for block in blocks_of(len(chosen), max(1, height)):
-        rows = chosen[block]
-        left = np.take(X, rows, axis=0, out=gathered[: len(rows)], mode="clip")
-        yield rows, np.matmul(left, Y.T, out=buffer[: len(rows)])
-
-
 def cached_row_blocks(n_rows: int, width: int) -> Iterator[slice]:
     """Cut rows into slices whose float64 copies stay in a core's cache through a few passes."""
     return row_blocks(n_rows, 16 * width)
@@ -60,8 +37,8 @@ def cached_row_blocks(n_rows: int, width: int) -> Iterator[slice]:
 
 def row_blocks(n_rows: int, width: int) -> Iterator[slice]:
     """Cut `n_rows` rows of `width` entries each into slices of about `BLOCK_ENTRIES` entries."""
-    return blocks_of(n_rows, _block_height(width))
+    return blocks_of(n_rows, block_height(width))
 
 
-def _block_height(width: int) -> int:
+def block_height(width: int) -> int:
     return max(1, BLOCK_ENTRIES // max(1, width))

@@ -11,6 +11,7 @@ from scipy.special import softmax
 
 from kmeans_kernel._blocks import Array, IntArray, blocks_of
 from kmeans_kernel._kernels import Kernel
+from kmeans_kernel._rows import Matrix, multiply_into, n_rows
 from kmeans_kernel._sphere import unit_rows, unlift
 from kmeans_kernel._workers import ALONE, Workers
 
@@ -88,7 +89,7 @@ class FittedModel:
         rounding = np.finfo(np.float32).eps * np.sqrt(n_terms * np.mean(values**2))
         return (_FLOAT32_COSINE_ERROR * self.kernel.steepness + float(rounding)) * loudest
 
-    def scores(self, X: Array, workers: Workers = ALONE) -> Array:
+    def scores(self, X: Matrix, workers: Workers = ALONE) -> Array:
         """Return the (n, K) scores Σ_q Ω(x, ξ_q) a_q + b of finite rows with the right width.
 
         In float64 when both the rows and the representatives are, or when float32 would show;
@@ -99,31 +100,31 @@ class FittedModel:
         dtype = np.dtype(np.float64 if precise else np.float32)
         directions = self.directions.astype(dtype, copy=False)
         dual_coef = self.dual_coef.astype(dtype, copy=False)
-        scores = np.tile(self.intercept.astype(dtype), (len(X), 1))
+        scores = np.tile(self.intercept.astype(dtype), (n_rows(X), 1))
         columns = list(blocks_of(len(directions), _BLOCK_COLUMNS))
 
         def add_scores(rows: slice) -> None:
             block = unit_rows(X[rows], self.lift, dtype, self.feature_scales)
-            buffer = np.empty((len(block), min(_BLOCK_COLUMNS, len(directions))), dtype=dtype)
+            buffer = np.empty((n_rows(block), min(_BLOCK_COLUMNS, len(directions))), dtype=dtype)
             for some in columns:
                 values = buffer[:, : some.stop - some.start]
-                np.matmul(block, directions[some].T, out=values)
+                multiply_into(values, block, directions[some])
                 self.kernel.apply(values)
                 scores[rows] += values @ dual_coef[some]
 
-        workers.map(add_scores, blocks_of(len(X), _BLOCK_ROWS))
+        workers.map(add_scores, blocks_of(n_rows(X), _BLOCK_ROWS))
         return scores
 
-    def contributions(self, X: Array, columns: IntArray) -> Array:
+    def contributions(self, X: Matrix, columns: IntArray) -> Array:
         """Return the (n, m) terms Ω(x, ξ_q) a_q of each row's score in one column, in float64.
 
         `columns` (n,) are positions in `classes`. With the intercept they add up to the score.
         """
         directions = self.directions.astype(np.float64, copy=False)
-        out = np.empty((len(X), len(directions)))
-        for rows in blocks_of(len(X), _BLOCK_ROWS):
+        out = np.empty((n_rows(X), len(directions)))
+        for rows in blocks_of(n_rows(X), _BLOCK_ROWS):
             block = unit_rows(X[rows], self.lift, np.float64, self.feature_scales)
-            np.matmul(block, directions.T, out=out[rows])
+            multiply_into(out[rows], block, directions)
             self.kernel.apply(out[rows])
             out[rows] *= self.dual_coef[:, columns[rows]].T
         return out

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from kmeans_kernel._blocks import Array, IntArray
 from kmeans_kernel._lssvm import DOUBLE_UP_TO
+from kmeans_kernel._rows import Matrix
 from kmeans_kernel._samples import Labelled, typical_length
 from kmeans_kernel._sphere import unit_rows
 from kmeans_kernel._spherical_kmeans import Clustering, Init, cluster
@@ -178,7 +179,7 @@ class _Cluster:
 
 
 def _cluster_class(
-    make_rows: Callable[[], Array],
+    make_rows: Callable[[], Matrix],
     weights: Array | None,
     label: object,
     kmeans: KMeans,
@@ -203,7 +204,7 @@ def _cluster_class(
         weights=weights,
         on_iteration=on_iteration,
     )
-    watcher.class_done(label, len(directions), found)
+    watcher.class_done(label, len(found.labels), found)
     counts: npt.NDArray[Any] = np.bincount(found.labels, weights, minlength=len(found.centroids))
     if weights is not None and (counts == np.rint(counts)).all():
         counts = counts.astype(np.intp)

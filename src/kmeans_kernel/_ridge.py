@@ -19,6 +19,7 @@ from scipy.linalg import cholesky, eigh, solve_triangular
 
 from kmeans_kernel._blocks import Array, blocks_of
 from kmeans_kernel._kernels import Kernel, gram_matrix
+from kmeans_kernel._rows import Matrix
 from kmeans_kernel._samples import Samples
 from kmeans_kernel._workers import ALONE, Workers, shares
 
@@ -56,7 +57,7 @@ class WhiteBasis:
         np.fill_diagonal(gram.buffer, gram.diagonal + nugget(len(directions)))
         return cls(directions, kernel, cholesky(gram.buffer, lower=True, overwrite_a=True))
 
-    def features(self, U: Array) -> Array:
+    def features(self, U: Matrix) -> Array:
         """Return the (n, m) white features of unit rows."""
         return self.whiten(kernel_values(U, self.directions, self.kernel))
 
@@ -75,7 +76,7 @@ class WhiteBasis:
         return dual
 
 
-def kernel_values(U: Array, directions: Array, kernel: Kernel) -> Array:
+def kernel_values(U: Matrix, directions: Array, kernel: Kernel) -> Array:
     """Return the (n, m) kernel values of unit rows with representatives, in float64."""
     values = U.astype(np.float64, copy=False) @ directions.astype(np.float64, copy=False).T
     kernel.apply(values)

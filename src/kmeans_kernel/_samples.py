@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kmeans_kernel._blocks import Array, IntArray, row_blocks
+from kmeans_kernel._rows import Matrix, is_sparse, row_width, scale_columns, squared_lengths
 from kmeans_kernel._sphere import unit_rows
 
 # Rows may be longer; their length would not fit into a number.
@@ -27,7 +28,7 @@ class Rows(Protocol):
     def dtype(self) -> np.dtype[Any]:
         """The type of the rows."""
 
-    def __getitem__(self, rows: Any) -> npt.NDArray[Any]:
+    def __getitem__(self, rows: Any) -> Matrix:
         """Return the rows that a slice or an array of indices selects."""
 
 
@@ -88,7 +89,7 @@ class UnitRows:
     lift: float
     scales: Array | None = None
 
-    def __getitem__(self, rows: Any) -> Array:
+    def __getitem__(self, rows: Any) -> Matrix:
         """Return some unit rows, in float64."""
         return unit_rows(self.X[rows], self.lift, np.float64, self.scales)
 
@@ -124,11 +125,12 @@ def typical_length(data: Labelled, scales: Array | None = None) -> float:
     As a lift it puts the rows, on average, half-way between the equator and the pole.
     """
     lengths = np.empty(len(data))
-    for rows in row_blocks(*data.X.shape):
+    for rows in row_blocks(len(data), row_width(data.X)):
         with np.errstate(over="ignore"):
             block = data.X[rows].astype(np.float64)
-            block = block if scales is None else block * scales
-            lengths[rows] = np.linalg.norm(block, axis=1)
+            if scales is not None:
+                block = scale_columns(block, scales) if is_sparse(block) else block * scales
+            lengths[rows] = np.sqrt(squared_lengths(block))
     largest = float(lengths.max(initial=0.0))
     if not 0 < largest < _LONGEST:
         return min(max(1.0, largest), _LONGEST)

@@ -7,13 +7,11 @@ fitted again.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from kmeans_kernel._blocks import Array, blocks_of
 from kmeans_kernel._model import FittedModel
+from kmeans_kernel._rows import Matrix, dense
 from kmeans_kernel._sphere import unit_rows
 
 # No feature is scaled below this share of the most important: it may matter later.
@@ -22,7 +20,7 @@ _SMALLEST_SHARE = 1e-3
 _BLOCK_ROWS = 512
 
 
-def learn_scales(model: FittedModel, X: npt.NDArray[Any], weights: Array) -> Array:
+def learn_scales(model: FittedModel, X: Matrix, weights: Array) -> Array:
     """Return the (d,) scales that a model suggests, their mean square being one.
 
     They are those of the features as they come, whatever scales the model has.
@@ -35,7 +33,7 @@ def learn_scales(model: FittedModel, X: npt.NDArray[Any], weights: Array) -> Arr
     return np.asarray(scales * np.sqrt(len(scales) / (scales @ scales)))
 
 
-def squared_gradients(model: FittedModel, X: npt.NDArray[Any]) -> Array:
+def squared_gradients(model: FittedModel, X: Matrix) -> Array:
     """Return the (n, d) squared gradients of the scores of rows, summed over the classes.
 
     With u = [s∘x, r] / ‖[s∘x, r]‖ and c = uᵀξ, a score is Σ κ(c) a and its gradient
@@ -46,9 +44,10 @@ def squared_gradients(model: FittedModel, X: npt.NDArray[Any]) -> Array:
     directions = model.directions.astype(np.float64)
     out = np.zeros((n, d))
     for rows in blocks_of(n, _BLOCK_ROWS):
-        U = unit_rows(X[rows], model.lift, np.float64, model.feature_scales)
+        block = dense(X[rows])
+        U = unit_rows(block, model.lift, np.float64, model.feature_scales)
         with np.errstate(over="ignore"):  # a row of no finite length has no slope
-            lengths = np.hypot(np.linalg.norm(X[rows] * scales, axis=1), model.lift)
+            lengths = np.hypot(np.linalg.norm(block * scales, axis=1), model.lift)
         cosines = U @ directions.T
         slopes = model.kernel.derivative(cosines)
         for dual in model.dual_coef.T:

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from kmeans_kernel._blocks import Array, cached_row_blocks
+from kmeans_kernel._rows import (
+    Matrix,
+    append_column,
+    is_sparse,
+    largest_entries,
+    scale_columns,
+    scale_rows,
+    squared_lengths,
+)
 
 # A sum of squares outside this range is too near overflow or underflow to be trusted.
 _SMALLEST_SQUARE, _LARGEST_SQUARE = 1e-280, 1e280
 
 
 def unit_rows(
-    X: npt.NDArray[Any],
+    X: Matrix,
     lift: float = 0.0,
     dtype: npt.DTypeLike = np.float32,
     scales: Array | None = None,
-) -> Array:
+) -> Matrix:
     """Put finite rows, trusted to be so, on the unit sphere: x ↦ [x, lift] / ‖[x, lift]‖.
 
     Without a lift (0, the paper's setting) the length of a row is forgotten and the result has
@@ -28,15 +35,17 @@ def unit_rows(
 
     Parameters
     ----------
-    X : (n, d) array of numbers
+    X : (n, d) numbers, dense or sparse
     lift : at least 0
     dtype : of the result; lengths are computed in float64 in any case
     scales : (d,) what each feature is multiplied by first, or None for ones
 
     Returns
     -------
-    (n, d) array, or (n, d + 1) with a lift; never a view of `X`
+    (n, d) rows, or (n, d + 1) with a lift, sparse if `X` is; never a view of `X`
     """
+    if is_sparse(X):
+        return _sparse_unit_rows(X, lift, dtype, scales)
     n, d = X.shape
     out = np.empty((n, d + 1 if lift > 0 else d), dtype=dtype)
     for rows in cached_row_blocks(n, d):
@@ -50,6 +59,19 @@ def unit_rows(
         if lift > 0:
             out[rows, d] = lifts / lengths
     return out
+
+
+def _sparse_unit_rows(X: Matrix, lift: float, dtype: npt.DTypeLike, scales: Array | None) -> Matrix:
+    """Put sparse rows on the unit sphere; the largest entry of a row is brought near one first."""
+    X = scale_columns(X, scales) if scales is not None else X
+    largest = np.maximum(largest_entries(X), lift)
+    largest[largest == 0] = 1.0
+    X = scale_rows(X, 1.0 / largest, np.float64)
+    lifts = lift / largest
+    lengths = np.sqrt(squared_lengths(X) + lifts**2)
+    lengths[lengths == 0] = 1.0
+    X = scale_rows(X, 1.0 / lengths, dtype)
+    return append_column(X, lifts / lengths) if lift > 0 else X
 
 
 def unlift(directions: Array, lift: float) -> Array:

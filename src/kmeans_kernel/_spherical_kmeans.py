@@ -20,6 +20,7 @@ from kmeans_kernel._assignment import (
     update_sums,
 )
 from kmeans_kernel._blocks import Array, IntArray
+from kmeans_kernel._rows import Matrix, dense, n_rows
 from kmeans_kernel._sphere import unit_rows
 
 Init: TypeAlias = Literal["random", "k-means++"]
@@ -52,7 +53,7 @@ class Clustering:
 
 
 def cluster(
-    X: Array,
+    X: Matrix,
     n_clusters: int,
     *,
     init: Init,
@@ -67,10 +68,10 @@ def cluster(
     With as many clusters as rows, or more, each row is its own centroid. A row of weight 2 counts
     as two.
     """
-    n = len(X)
+    n = n_rows(X)
     if n_clusters >= n:
-        return Clustering(X.copy(), np.arange(n), 1, 0.0, True)
-    centroids = X[draw_centroids(X, n_clusters, init, rng, weights)]  # step 2
+        return Clustering(dense(X).copy(), np.arange(n), 1, 0.0, True)
+    centroids = dense(X[draw_centroids(X, n_clusters, init, rng, weights)])  # step 2
     weights = np.ones(n) if weights is None else weights
     found = assign(X, centroids)  # steps 3 and 4
     sums = cluster_sums(X, found.labels, n_clusters, weights)  # step 5
@@ -100,7 +101,7 @@ def move_centroids(centroids: Array, sums: Array) -> Array:
     An empty cluster has a zero sum, so it too keeps its centroid. Rows have length one, so a sum
     as short as `_SHORTEST_SUM` is zero but for rounding.
     """
-    moved = unit_rows(sums, dtype=centroids.dtype)
+    moved: Array = unit_rows(sums, dtype=centroids.dtype)
     still = np.linalg.norm(sums, axis=1) <= _SHORTEST_SUM
     moved[still] = centroids[still]
     return moved
@@ -126,7 +127,7 @@ def turned_angles(chords: Array) -> Array:
 
 
 def draw_centroids(
-    X: Array,
+    X: Matrix,
     n_clusters: int,
     init: Init,
     rng: np.random.Generator,
@@ -136,30 +137,31 @@ def draw_centroids(
     if init == "k-means++":
         return _draw_spread(X, n_clusters, rng, weights)
     shares = None if weights is None else weights / weights.sum()
-    return rng.choice(len(X), n_clusters, replace=False, p=shares)
+    return rng.choice(n_rows(X), n_clusters, replace=False, p=shares)
 
 
 def _draw_spread(
-    X: Array, n_clusters: int, rng: np.random.Generator, weights: Array | None
+    X: Matrix, n_clusters: int, rng: np.random.Generator, weights: Array | None
 ) -> IntArray:
     """Draw rows one by one, each with probability in proportion to 1 − its best cosine so far.
 
     That is k-means++: on the sphere 1 − cosine is half the squared distance.
     """
+    n = n_rows(X)
     chosen = np.empty(n_clusters, dtype=np.intp)
     if weights is None:
-        chosen[0] = rng.integers(len(X))
-        weights = np.ones(len(X))
+        chosen[0] = rng.integers(n)
+        weights = np.ones(n)
     else:
-        chosen[0] = rng.choice(len(X), p=weights / weights.sum())
-    distances = np.full(len(X), np.inf)
+        chosen[0] = rng.choice(n, p=weights / weights.sum())
+    distances = np.full(n, np.inf)
     for q in range(1, n_clusters):
-        cosines = X @ X[chosen[q - 1]]
+        cosines = X @ dense(X[[chosen[q - 1]]])[0]
         np.minimum(distances, np.maximum(1.0 - cosines, 0.0), out=distances)
         distances[chosen[:q]] = 0.0
         cumulative = np.cumsum(weights * distances)
         if cumulative[-1] > 0:
             chosen[q] = np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right")
         else:  # only duplicates of chosen rows are left
-            chosen[q] = rng.choice(np.setdiff1d(np.arange(len(X)), chosen[:q]))
+            chosen[q] = rng.choice(np.setdiff1d(np.arange(n), chosen[:q]))
     return chosen

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array, issparse
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_consistent_length,
@@ -16,6 +17,7 @@ from sklearn.utils.validation import (
 
 from kmeans_kernel._blocks import row_blocks
 from kmeans_kernel._lazy import LazyRows
+from kmeans_kernel._rows import Matrix
 
 
 def check_count(owner: object, name: str, maximum: int | None = None) -> int:
@@ -68,12 +70,13 @@ def check_option(owner: object, name: str, *options: str) -> str:
     return value
 
 
-def check_rows(estimator: Any, X: Any, *, reset: bool) -> npt.NDArray[Any]:
+def check_rows(estimator: Any, X: Any, *, reset: bool) -> Matrix:
     """Return X as finite float rows, as `as_floats` does, or say what is wrong.
 
-    `reset` is True in `fit`, where the features are counted and named, and False after it.
+    `reset` is True in `fit`, where the features are counted and named, and False after it. Sparse
+    rows are CSR, without stored zeros and with their indices in order.
     """
-    return as_floats(_check(estimator, X, reset=reset))
+    return as_floats(_check(estimator, X, reset=reset, accept_sparse="csr"))
 
 
 def check_pixels(estimator: Any, X: Any, *, reset: bool) -> npt.NDArray[Any]:
@@ -94,15 +97,13 @@ def check_lazy_rows(estimator: Any, X: LazyRows, *, reset: bool) -> None:
     validate_data(estimator, X, reset=reset, skip_check_array=True)
 
 
-def check_rows_and_labels(
-    estimator: Any, X: Any, y: Any
-) -> tuple[npt.NDArray[Any] | LazyRows, Any]:
+def check_rows_and_labels(estimator: Any, X: Any, y: Any) -> tuple[Matrix, Any]:
     """Return X as `check_rows` does and y as a one-dimensional array of labels."""
     if isinstance(X, LazyRows):
         check_lazy_rows(estimator, X, reset=True)
         check_consistent_length(X, y)
         return X, column_or_1d(y)
-    rows, labels = _check(estimator, X, y=y, reset=True)
+    rows, labels = _check(estimator, X, y=y, reset=True, accept_sparse="csr")
     return as_floats(rows), labels
 
 
@@ -145,10 +146,18 @@ def check_weights(
     return np.asarray(weights * factors[codes])
 
 
-def as_floats(X: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def as_floats(X: Matrix) -> Matrix:
     """Return numbers as float32 where that loses nothing (up to two bytes each, or float32)."""
     narrow = X.dtype == np.float32 or X.dtype.itemsize <= 2
-    return X.astype(np.float32 if narrow else np.float64, copy=False)
+    dtype = np.float32 if narrow else np.float64
+    if not issparse(X):
+        return X.astype(dtype, copy=False)
+    rows = csr_array(X.astype(dtype, copy=False))
+    if not rows.has_canonical_format or not rows.data.all():
+        rows = rows.copy()  # what was given stays as it is
+        rows.sum_duplicates()
+        rows.eliminate_zeros()
+    return rows
 
 
 def codes_of(y: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
@@ -178,8 +187,15 @@ def _check(estimator: Any, X: Any, **options: Any) -> Any:
     return checked
 
 
-def _check_finite(estimator: Any, X: npt.NDArray[Any]) -> None:
+def _check_finite(estimator: Any, X: Any) -> None:
     if X.dtype.kind != "f":
+        return
+    if issparse(X):
+        if not np.isfinite(X.data).all():
+            raise ValueError(
+                f"Input X contains NaN or infinity among its stored entries, but "
+                f"{type(estimator).__name__} needs finite numbers. Fill or drop them first."
+            )
         return
     for rows in row_blocks(*X.shape):
         block = X[rows]

@@ -23,6 +23,7 @@ from kmeans_kernel._lazy import LazyRows
 from kmeans_kernel._model import FittedModel
 from kmeans_kernel._progress import watcher_for
 from kmeans_kernel._representation import KMeans
+from kmeans_kernel._rows import row_width
 from kmeans_kernel._samples import Labelled
 from kmeans_kernel._spherical_kmeans import Init
 from kmeans_kernel._threads import threads_for
@@ -189,9 +190,10 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite numbers. Bytes, two-byte integers and float32 are worked on in float32, anything
-            else may be in float64: see `docs/architecture.md`.
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Finite numbers. Sparse rows stay sparse; representatives are dense. Bytes, two-byte
+            integers and float32 are worked on in float32, anything else may be in float64: see
+            `docs/architecture.md`.
         y : array-like of shape (n_samples,)
             Labels of any type, of at least two classes.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -209,7 +211,7 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         seeds = random.randint(np.iinfo(np.int32).max, size=len(data.classes))
         choice_seed = random.randint(np.iinfo(np.int32).max)
         operations = _operations(
-            settings.kmeans.n_representatives, data.class_sizes, data.X.shape[1]
+            settings.kmeans.n_representatives, data.class_sizes, row_width(data.X)
         )
         with threads_for(operations) as workers:
             training = train(
@@ -326,7 +328,7 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         if labels is None:
             columns = self._scores(X).argmax(axis=1)
         else:
-            columns = self._columns(labels, len(X))
+            columns = self._columns(labels, X.shape[0])
         contributions = model.contributions(X, columns)
         intercepts = model.intercept[columns]
         return Explanation(
@@ -394,6 +396,7 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         # the centred blobs that scikit-learn scores its test on do not.
         sign_blind = self.kernel == "poly" and self.lift == 0 and self.degree % 2 == 0
         tags.classifier_tags.poor_score = sign_blind
+        tags.input_tags.sparse = True
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -424,7 +427,7 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
     def _scores(self, X: Any) -> Array:
         check_is_fitted(self)
         X = check_rows(self, X, reset=False)
-        with threads_for(2.0 * len(X) * self.model_.directions.size) as workers:
+        with threads_for(2.0 * X.shape[0] * self.model_.directions.size) as workers:
             return self.model_.scores(X, workers)
 
     def _settings(self, n_features: int) -> Settings:

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kmeans_kernel._assignment import assign, own_similarities
 from kmeans_kernel._blocks import Array, row_blocks
+from kmeans_kernel._rows import multiply_into, row_width
 from kmeans_kernel._sphere import unit_rows
 from kmeans_kernel._spherical_kmeans import Init, cluster
 from kmeans_kernel._threads import threads_for
@@ -104,14 +105,14 @@ class SphericalKMeans(
         tol = check_number(self, "tol")
         max_iter = check_count(self, "max_iter")
         X = check_rows(self, X, reset=True)
-        if n_clusters > len(X):
+        if n_clusters > X.shape[0]:
             raise ValueError(
                 f"The 'n_clusters' parameter of {type(self).__name__} must be at most the number "
-                f"of rows, got n_clusters={n_clusters} for n_samples={len(X)}."
+                f"of rows, got n_clusters={n_clusters} for n_samples={X.shape[0]}."
             )
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         directions = unit_rows(X)
-        with threads_for(2.0 * n_clusters * X.size):
+        with threads_for(2.0 * n_clusters * X.shape[0] * row_width(X)):
             found = cluster(
                 directions,
                 n_clusters,
@@ -131,7 +132,7 @@ class SphericalKMeans(
         self.cluster_centers_ = found.centroids
         self.labels_ = found.labels
         similarities = own_similarities(directions, found.centroids, found.labels)
-        self.inertia_ = float(len(X) - similarities.sum(dtype=np.float64))
+        self.inertia_ = float(X.shape[0] - similarities.sum(dtype=np.float64))
         self.n_iter_ = found.n_iter
         return self
 
@@ -164,9 +165,9 @@ class SphericalKMeans(
         check_is_fitted(self)
         X = check_rows(self, X, reset=False)
         centers = self.cluster_centers_.astype(X.dtype, copy=False)
-        distances = np.empty((len(X), len(centers)), dtype=X.dtype)
-        for rows in row_blocks(len(X), len(centers)):
-            np.matmul(unit_rows(X[rows], dtype=X.dtype), centers.T, out=distances[rows])
+        distances = np.empty((X.shape[0], len(centers)), dtype=X.dtype)
+        for rows in row_blocks(X.shape[0], len(centers)):
+            multiply_into(distances[rows], unit_rows(X[rows], dtype=X.dtype), centers)
         np.subtract(1.0, distances, out=distances)
         return np.maximum(distances, 0.0, out=distances)  # a cosine may round above one
 
@@ -177,6 +178,7 @@ class SphericalKMeans(
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.sparse = True
         return tags
 
 
