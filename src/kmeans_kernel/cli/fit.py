@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -53,8 +53,14 @@ def fit(
     ],
     target: Target = None,
     q: Annotated[
-        int, typer.Option("--representatives", "-q", min=1, help="Representatives per class.")
-    ] = 100,
+        str,
+        typer.Option(
+            "--representatives",
+            "-q",
+            metavar="<int|auto>",
+            help="Representatives per class; auto finds how many are enough.",
+        ),
+    ] = "100",
     features: Annotated[
         Features | None,
         typer.Option(
@@ -65,16 +71,21 @@ def fit(
     ] = None,
     regularization: Annotated[
         float | None,
-        typer.Option(min=0, help="Added to the kernel's diagonal. [table 0.01, images 1e-6]"),
+        typer.Option(min=0, help="The penalty. [table: chosen from the data, images: 1e-6]"),
     ] = None,
     gamma: Annotated[
-        float | None, typer.Option(min=0, help="Inverse width of the Gaussian. [table 1]")
+        float | None,
+        typer.Option(min=0, help="Inverse width of the Gaussian. [table: chosen from the data]"),
     ] = None,
     lift: Annotated[
         float | None,
-        typer.Option(min=0, help="The constant appended to a row. [table 1, images 0]"),
+        typer.Option(
+            min=0, help="The constant appended to a row. [table: their typical length, images: 0]"
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Decides the first centroids.")] = 0,
+    seed: Annotated[
+        int, typer.Option(help="Decides the first centroids and what is held out.")
+    ] = 0,
     file_format: FormatOption = None,
     drop: Drop = [],  # noqa: B006
     drop_missing: DropMissing = False,
@@ -105,7 +116,8 @@ def fit(
         table = read(data, "train", how, quiet=quiet, labels=True)
         given = {"regularization": regularization, "gamma": gamma, "lift": lift}
         options = {name: value for name, value in given.items() if value is not None}
-        estimator = make_estimator(table, features and features.value, q, seed, options)
+        kind = features and features.value
+        estimator = make_estimator(table, kind, representatives(q), seed, options)
         with training_bars(quiet=quiet):
             estimator.fit(table.X, table.y)
         save_model(estimator, output)
@@ -122,8 +134,21 @@ def fit(
             )
 
 
+def representatives(text: str) -> int | Literal["auto"]:
+    """Return the number of representatives that an option says."""
+    if text == "auto":
+        return "auto"
+    if text.isdecimal() and int(text) >= 1:
+        return int(text)
+    raise ValueError(f"--representatives must be a whole number of at least 1 or auto, got {text}.")
+
+
 def make_estimator(
-    table: Table, features: str | None, q: int, seed: int, options: dict[str, Any]
+    table: Table,
+    features: str | None,
+    q: int | Literal["auto"],
+    seed: int,
+    options: dict[str, Any],
 ) -> Any:
     """Return the estimator for a table or for images, unfitted."""
     from kmeans_kernel import KMeansKernelClassifier, paper
@@ -142,17 +167,14 @@ def make_estimator(
         raise ValueError(
             f"--gamma belongs to the Gaussian kernel, and {kind} has a polynomial one."
         )
-    estimator = getattr(paper, kind)(q, random_state=seed)
+    estimator = getattr(paper, kind)(random_state=seed)
     if kind == "patches":
         estimator.set_params(patch_shape=_patch_shape(table))
-    if options:
-        prefix = (
-            "classifier__kmeanskernelclassifier__"
-            if kind == "patches"
-            else "kmeanskernelclassifier__"
-        )
-        estimator.set_params(**{prefix + name: value for name, value in options.items()})
-    return estimator
+    prefix = "classifier__" if kind == "patches" else ""
+    given = {"n_representatives": q, **options}
+    return estimator.set_params(
+        **{f"{prefix}kmeanskernelclassifier__{name}": value for name, value in given.items()}
+    )
 
 
 def _patch_shape(table: Table) -> tuple[int, int]:
