@@ -21,6 +21,7 @@ from typer.main import get_command
 
 import kmeans_kernel
 from benchmarks import draw
+from experiments import tables
 from kmeans_kernel import datasets, paper, peers, reproduction
 from kmeans_kernel.cli.app import app
 from kmeans_kernel.files import write_whole
@@ -67,6 +68,10 @@ def generated() -> dict[Path, str]:
             "patch variants": patch_variants_table(),
         },
         ROOT / "docs" / "paper.md": {"equation 8": equation8_table()},
+        ROOT / "docs" / "method.md": {
+            "tables": tables_table(),
+            "calibration": calibration_table(),
+        },
     }
     files = {ROOT / "docs" / "api.md": api_page(), ROOT / "docs" / "cli.md": cli_page()}
     for path, contents in parts.items():
@@ -245,6 +250,58 @@ def equation8_table() -> str:
         for row in results["rows"]
     ]
     return "\n".join([*lines, "", machine_note("MNIST, raw pixels, one run", results["rows"])])
+
+
+def table_means(key: str) -> dict[str, dict[str, float]]:
+    """Return the mean over the runs of each table and method."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for row in read_json(EXPERIMENTS / "tables.json")["rows"]:
+        if key in row:
+            found.setdefault(row["table"], {}).setdefault(row["method"], []).append(row[key])
+    return {
+        table: {method: statistics.mean(values) for method, values in methods.items()}
+        for table, methods in found.items()
+    }
+
+
+def tables_table() -> str:
+    """Return the errors of all methods on all tables."""
+    means = table_means("error_percent")
+    names = {
+        "ours": "ours", "ours, no scales": "no scales", "SVC": "SVC", "SVC, C = 10": "C = 10",
+        "random forest": "forest", "gradient boosting": "boosting",
+    }  # fmt: skip
+    lines = [
+        f"| test error, % | {' | '.join(names.values())} |",
+        "| --- |" + " ---: |" * len(names),
+    ]
+    for title, some in (("development", False), ("held out", True)):
+        chosen = [table for table in means if (table in tables.HELD_OUT) == some]
+        if not chosen:
+            continue
+        for table in chosen:
+            lines.append(marked(table, [means[table][method] for method in names]))
+        average = [statistics.mean(means[table][method] for table in chosen) for method in names]
+        lines.append(marked(f"**mean, {title}**", average))
+    rows = read_json(EXPERIMENTS / "tables.json")["rows"]
+    return "\n".join([*lines, "", machine_note("`python -m experiments.tables`", rows)])
+
+
+def marked(name: str, values: list[float]) -> str:
+    """Return a row of a table, its least value in bold."""
+    told = [f"**{v:.2f}**" if v == min(values) else f"{v:.2f}" for v in values]
+    return f"| {name} | {' | '.join(told)} |"
+
+
+def calibration_table() -> str:
+    """Return log-loss and calibration error of the methods that have probabilities."""
+    losses, gaps = table_means("log_loss"), table_means("calibration_error_percent")
+    lines = ["| | log-loss | calibration error, % |", "| --- | ---: | ---: |"]
+    for method in ("ours", "SVC, calibrated", "random forest", "gradient boosting"):
+        loss = statistics.mean(methods[method] for methods in losses.values())
+        gap = statistics.mean(methods[method] for methods in gaps.values())
+        lines.append(f"| {method} | {loss:.3f} | {gap:.2f} |")
+    return "\n".join(lines)
 
 
 def machine_note(how: str, rows: Iterable[dict[str, Any]]) -> str:

@@ -11,12 +11,12 @@ from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from kmeans_kernel._blocks import Array
+from kmeans_kernel._blocks import Array, IntArray
 from kmeans_kernel._calibration import fit_temperature
 from kmeans_kernel._fit import FitOn, fit
 from kmeans_kernel._kernels import Kernel
 from kmeans_kernel._representation import KMeans, Placement, Representation, Unwatched, represent
-from kmeans_kernel._samples import Labelled
+from kmeans_kernel._samples import Labelled, Samples
 from kmeans_kernel._scales import learn_scales
 from kmeans_kernel._selection import (
     LARGE_CLUSTERS,
@@ -36,6 +36,9 @@ Scales: TypeAlias = Literal["auto", "learned"]
 _MOST_REPRESENTATIVES = 1000
 
 N_FOLDS = 3
+
+# Of the rows, and of the representatives, that a fold is fitted with.
+_SHARE = (N_FOLDS - 1) / N_FOLDS
 
 # Scales are learned again from the model that the last ones gave, at most so often.
 _MOST_ROUNDS = 4
@@ -149,6 +152,19 @@ def smaller_problem(
 
 
 @dataclass(frozen=True, eq=False)
+class _Placed:
+    """Rows, how they are put on the sphere, and their representatives there."""
+
+    data: Labelled
+    placement: Placement
+    basis: Representation
+
+    def samples(self, data: Labelled) -> Samples:
+        """Put other rows on the same sphere."""
+        return data.on_sphere(self.placement.lift, self.placement.scales)
+
+
+@dataclass(frozen=True, eq=False)
 class _Trials:
     """The smaller problem, tried with what is open."""
 
@@ -165,105 +181,87 @@ class _Trials:
         """Return the best choice, the scales, and the weight of the samples it was fitted to."""
         m = sum(min(size, self.kmeans.n_representatives) for size in self.data.class_sizes)
         large = len(self.data) >= LARGE_CLUSTERS * m
-        if large and self.fit_on == "samples" and not self.open_.feature_scales:
+        if large and self.fit_on == "samples" and self.open_.feature_scales is None:
             return self._leave_one_out()
         return self._folds()
 
     def _leave_one_out(self) -> tuple[Choice, None, float]:
-        placement = Placement.of(self.data, self.open_.lift)
-        left_out = np.arange(len(self.data))
-        if len(left_out) > _MOST_LEFT_OUT:
-            left_out = np.sort(self.rng.choice(len(self.data), _MOST_LEFT_OUT, replace=False))
-        held_out = LeaveOneOut(
-            self.data.on_sphere(placement.lift, placement.scales),
-            self._represent(self.data, self.kmeans, placement),
-            left_out,
-            self.workers,
-        )
-        return self._choose(held_out), None, float(self.data.weight_of_each.sum())
+        placed = self._place(self.data, None)
+        left_out = self._some_of(len(self.data), _MOST_LEFT_OUT)
+        held_out = LeaveOneOut(placed.samples(self.data), placed.basis, left_out, self.workers)
+        return self._choose(held_out, self.near), None, float(self.data.weight_of_each.sum())
 
     def _folds(self) -> tuple[Choice, Array | None, float]:
-        parts = [
-            (np.setdiff1d(np.arange(len(self.data)), held, assume_unique=True), held)
-            for held in deal(self.data.codes, N_FOLDS, self.rng)
+        rows = np.arange(len(self.data))
+        held = list(deal(self.data.codes, N_FOLDS, self.rng))
+        held_data = [self.data.at(part) for part in held]
+        placed = [
+            self._place(self.data.at(np.setdiff1d(rows, part, assume_unique=True)), None, _SHARE)
+            for part in held
         ]
-        folds = [_Fold(self.data.at(rest), self.data.at(held)) for rest, held in parts]
-        whole = self.data
-        scales_of: list[Array | None] = [None] * len(folds)
-        scales: Array | None = None
-        rounds: list[tuple[Choice, Array | None]] = []
-        for k in range(1 + (_MOST_ROUNDS if self.open_.feature_scales else 0)):
-            placed = [
-                self._place(fold.fitted, some, share=(N_FOLDS - 1) / N_FOLDS)
-                for fold, some in zip(folds, scales_of, strict=True)
-            ]
-            held_out = Folds(
-                [
-                    (
-                        fold.fitted.on_sphere(place.lift, place.scales),
-                        basis,
-                        fold.held.on_sphere(place.lift, place.scales),
-                    )
-                    for fold, (place, basis) in zip(folds, placed, strict=True)
-                ],
-                self.fit_on == "samples",
-                self.workers,
-            )
-            choice = self._choose(held_out, rounds[-1][0] if rounds else None)
-            better = not rounds or choice.loss < rounds[-1][0].loss
-            if better or (k == 1 and self.open_.feature_scales == "learned"):
-                rounds.append((choice, scales))
-            if not better or k == _MOST_ROUNDS or not self.open_.feature_scales:
-                break
-            scales_of = [
-                self._learn(fold.fitted, *place, choice)
-                for fold, place in zip(folds, placed, strict=True)
-            ]
-            scales = self._learn(whole, *self._place(whole, scales), choice)
-        best = rounds[-1]
-        first = rounds[0][0]
+        weight = float(np.mean([fold.data.weight_of_each.sum() for fold in placed]))
+        plain = self._try(placed, held_data, self.near)
+        if self.open_.feature_scales is None:
+            return plain, None, weight
+        scaled, scales = self._learn_scales(placed, held_data, plain)
         if self.open_.feature_scales == "auto" and not falls(
-            first.losses, best[0].losses, first.weights
+            plain.losses, scaled.losses, plain.weights
         ):
-            best = rounds[0]
-        weight = np.mean([fold.fitted.weight_of_each.sum() for fold in folds])
-        return *best, float(weight)
+            return plain, None, weight
+        return scaled, scales, weight
 
-    def _choose(self, held_out: HeldOut, near: Choice | None = None) -> Choice:
-        return choose(
-            held_out,
-            self.open_.kernel,
-            self.open_.regularization,
-            near or self.near,
-            self.watcher.tried,
-        )
+    def _learn_scales(
+        self, placed: list[_Placed], held: list[Labelled], plain: Choice
+    ) -> tuple[Choice, Array]:
+        """Learn scales, in each fold from what is not held out, while the held-out error falls."""
+        whole, last = self._place(self.data, None), plain
+        trials: list[tuple[Choice, Array]] = []
+        for _ in range(_MOST_ROUNDS):
+            scales = self._scales_of(whole, last)
+            placed = [
+                self._place(fold.data, self._scales_of(fold, last), _SHARE) for fold in placed
+            ]
+            trial = self._try(placed, held, last)
+            trials.append((trial, scales))
+            if trial.loss >= last.loss:
+                break
+            whole, last = self._place(self.data, scales), trial
+        return min(trials, key=lambda found: found[0].loss)
 
-    def _place(
-        self, data: Labelled, scales: Array | None, share: float = 1.0
-    ) -> tuple[Placement, Representation]:
+    def _try(self, placed: list[_Placed], held: list[Labelled], near: Choice | None) -> Choice:
+        """Choose by what models of the folds say of the rows held out."""
+        folds = [
+            (fold.samples(fold.data), fold.basis, fold.samples(part))
+            for fold, part in zip(placed, held, strict=True)
+        ]
+        return self._choose(Folds(folds, self.fit_on == "samples", self.workers), near)
+
+    def _choose(self, held_out: HeldOut, near: Choice | None) -> Choice:
+        given = self.open_
+        return choose(held_out, given.kernel, given.regularization, near, self.watcher.tried)
+
+    def _place(self, data: Labelled, scales: Array | None, share: float = 1.0) -> _Placed:
         placement = Placement.of(data, self.open_.lift, scales)
         fewer = max(1, round(share * self.kmeans.n_representatives))
-        return placement, self._represent(
-            data, replace(self.kmeans, n_representatives=fewer), placement
+        kmeans = replace(self.kmeans, n_representatives=fewer)
+        # The same every time, so that trials differ by what is tried alone.
+        rngs = [np.random.default_rng(k) for k in range(len(data.classes))]
+        return _Placed(
+            data, placement, represent(data, kmeans, placement, rngs, Unwatched(), self.workers)
         )
 
-    def _represent(self, data: Labelled, kmeans: KMeans, placement: Placement) -> Representation:
-        rngs = [np.random.default_rng(k) for k in range(len(data.classes))]
-        return represent(data, kmeans, placement, rngs, Unwatched(), self.workers)
-
-    def _learn(
-        self, data: Labelled, placement: Placement, basis: Representation, choice: Choice
-    ) -> Array:
+    def _scales_of(self, placed: _Placed, choice: Choice) -> Array:
+        """Return the scales that a model of the rows suggests."""
+        data = placed.data
         model = fit(
-            data, placement, basis, choice.kernel, choice.regularization, self.fit_on, self.workers
-        ).model
-        rows = np.arange(len(data))
-        if len(rows) > _ROWS_OF_GRADIENTS:
-            rows = self.rng.choice(len(rows), _ROWS_OF_GRADIENTS, replace=False)
+            data, placed.placement, placed.basis, choice.kernel, choice.regularization, self.fit_on,
+            self.workers,
+        ).model  # fmt: skip
+        rows = self._some_of(len(data), _ROWS_OF_GRADIENTS)
         return learn_scales(model, data.X[rows], data.weight_of_each[rows])
 
-
-@dataclass(frozen=True, eq=False)
-class _Fold:
-    fitted: Labelled
-    held: Labelled
+    def _some_of(self, n: int, most: int) -> IntArray:
+        """Return all positions, or some drawn at random if they are too many."""
+        if n <= most:
+            return np.arange(n)
+        return np.sort(self.rng.choice(n, most, replace=False))
