@@ -279,8 +279,7 @@ def tables_table() -> str:
         chosen = [table for table in means if (table in tables.HELD_OUT) == some]
         if not chosen:
             continue
-        for table in chosen:
-            lines.append(marked(table, [means[table][method] for method in names]))
+        lines += [marked(table, [means[table][method] for method in names]) for table in chosen]
         average = [statistics.mean(means[table][method] for table in chosen) for method in names]
         lines.append(marked(f"**mean, {title}**", average))
     rows = read_json(EXPERIMENTS / "tables.json")["rows"]
