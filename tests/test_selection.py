@@ -4,7 +4,7 @@ import pytest
 from kmeans_kernel._kernels import Gaussian
 from kmeans_kernel._representation import Representation
 from kmeans_kernel._ridge import kernel_values, nugget
-from kmeans_kernel._samples import Samples, UnitRows
+from kmeans_kernel._samples import Labelled, Placement, Samples
 from kmeans_kernel._selection import (
     Folds,
     LeaveOneOut,
@@ -23,7 +23,8 @@ KERNEL = Gaussian(1.5)
 def samples(rng, n, n_classes=3):
     codes = rng.integers(0, n_classes, n)
     X = np.eye(4)[codes] + 0.5 * rng.normal(size=(n, 4))
-    return Samples(UnitRows(X, 1.0), codes, 0.5 + rng.random(n), n_classes)
+    data = Labelled(X, codes, np.arange(n_classes), 0.5 + rng.random(n))
+    return Samples(data, Placement(1.0))
 
 
 def basis(rng, m=10, n_classes=3):
@@ -36,20 +37,20 @@ def basis(rng, m=10, n_classes=3):
 @pytest.mark.parametrize("regularization", [1e-4, 1e-2])
 def test_the_paths_equal_the_twins(regularization, rng):
     train, test, representatives = samples(rng, 40), samples(rng, 15), basis(rng)
-    K = kernel_values(test.directions[:], representatives.directions, KERNEL)
+    K = kernel_values(test.directions(), representatives.directions, KERNEL)
     omega = kernel_values(representatives.directions, representatives.directions, KERNEL)
 
     a, b = naive_ridge.solve(
-        kernel_values(train.directions[:], representatives.directions, KERNEL),
-        omega, train.targets(slice(None)), train.weights, regularization, nugget(10),
+        kernel_values(train.directions(), representatives.directions, KERNEL),
+        omega, train.targets(), train.weights, regularization, nugget(10),
     )  # fmt: skip
     path = SamplesPath.of(train, representatives, KERNEL)
-    found = path.scores(path.features(test.directions[:]), regularization)
+    found = path.scores(path.features(test.directions()), regularization)
     np.testing.assert_allclose(found, K @ a + b, atol=1e-7)
 
     a, b = naive_lssvm.solve(omega, np.eye(3)[representatives.owners], regularization)
     path = RepresentativesPath.of(train, representatives, KERNEL)
-    found = path.scores(path.features(test.directions[:]), regularization)
+    found = path.scores(path.features(test.directions()), regularization)
     np.testing.assert_allclose(found, K @ a + b, atol=1e-7)
 
 
@@ -58,9 +59,9 @@ def test_leaving_one_out_equals_fitting_again(rng):
     left_out = np.array([3, 17, 30])
     held_out = LeaveOneOut(data, representatives, left_out)
     expected = naive_ridge.left_out_scores(
-        kernel_values(data.directions[:], representatives.directions, KERNEL),
+        kernel_values(data.directions(), representatives.directions, KERNEL),
         kernel_values(representatives.directions, representatives.directions, KERNEL),
-        data.targets(slice(None)), data.weights, 1e-3, nugget(10),
+        data.targets(), data.weights, 1e-3, nugget(10),
     )  # fmt: skip
     np.testing.assert_allclose(held_out.scores(KERNEL)(1e-3), expected[left_out], atol=1e-8)
     np.testing.assert_array_equal(held_out.targets, data.targets(left_out))
@@ -74,7 +75,7 @@ def test_folds_predict_each_part_by_a_fit_to_the_others(on_samples, rng):
     expected = []
     for train, representatives, test in parts:
         path = path_of(train, representatives, KERNEL)
-        expected.append(path.scores(path.features(test.directions[:]), 0.01))
+        expected.append(path.scores(path.features(test.directions()), 0.01))
     np.testing.assert_allclose(held_out.scores(KERNEL)(0.01), np.concatenate(expected))
     assert held_out.targets.shape == (16, 3)
     assert held_out.weights.shape == (16,)

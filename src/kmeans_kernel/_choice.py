@@ -11,12 +11,12 @@ from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from kmeans_kernel._blocks import Array, IntArray
+from kmeans_kernel._blocks import Array
 from kmeans_kernel._calibration import fit_temperature
 from kmeans_kernel._fit import FitOn, fit
 from kmeans_kernel._kernels import Kernel
-from kmeans_kernel._representation import KMeans, Placement, Representation, Unwatched, represent
-from kmeans_kernel._samples import Labelled, Samples
+from kmeans_kernel._representation import KMeans, Representation, Unwatched, represent
+from kmeans_kernel._samples import Labelled, Placement, Samples
 from kmeans_kernel._scales import learn_scales
 from kmeans_kernel._selection import (
     LARGE_CLUSTERS,
@@ -42,6 +42,9 @@ _SHARE = (N_FOLDS - 1) / N_FOLDS
 
 # Scales are learned again from the model that the last ones gave, at most so often.
 _MOST_ROUNDS = 4
+
+# Scales are tried, unless they are asked for, on rows of at most so many features.
+MOST_FEATURES_SCALED = 100
 
 # Rows whose gradients are averaged.
 _ROWS_OF_GRADIENTS = 2000
@@ -94,6 +97,12 @@ class Open:
     lift: float | None
     feature_scales: Scales | None
 
+    def for_width(self, n_features: int) -> Open:
+        """Return what is open for rows of so many features: scales are tried on tables only."""
+        if self.feature_scales == "auto" and n_features > MOST_FEATURES_SCALED:
+            return replace(self, feature_scales=None)
+        return self
+
     def as_given(self, data: Labelled) -> Chosen | None:
         """Return what was given, if it is all that has to be chosen."""
         if self.kernel is None or self.regularization is None or self.feature_scales is not None:
@@ -138,7 +147,7 @@ def smaller_problem(
 
     Representatives stand for as many rows as in the whole, up to `LARGE_CLUSTERS`.
     """
-    m = sum(min(size, kmeans.n_representatives) for size in data.class_sizes)
+    m = data.basis_size(kmeans.n_representatives)
     share = min(1.0, _MOST_REPRESENTATIVES / m)
     fewer = replace(kmeans, n_representatives=max(1, round(share * kmeans.n_representatives)))
     row_share = min(share, share * m * LARGE_CLUSTERS / len(data))
@@ -159,10 +168,6 @@ class _Placed:
     placement: Placement
     basis: Representation
 
-    def samples(self, data: Labelled) -> Samples:
-        """Put other rows on the same sphere."""
-        return data.on_sphere(self.placement.lift, self.placement.scales)
-
 
 @dataclass(frozen=True, eq=False)
 class _Trials:
@@ -179,7 +184,7 @@ class _Trials:
 
     def run(self) -> tuple[Choice, Array | None, float]:
         """Return the best choice, the scales, and the weight of the samples it was fitted to."""
-        m = sum(min(size, self.kmeans.n_representatives) for size in self.data.class_sizes)
+        m = self.data.basis_size(self.kmeans.n_representatives)
         large = len(self.data) >= LARGE_CLUSTERS * m
         if large and self.fit_on == "samples" and self.open_.feature_scales is None:
             return self._leave_one_out()
@@ -187,8 +192,9 @@ class _Trials:
 
     def _leave_one_out(self) -> tuple[Choice, None, float]:
         placed = self._place(self.data, None)
-        left_out = self._some_of(len(self.data), _MOST_LEFT_OUT)
-        held_out = LeaveOneOut(placed.samples(self.data), placed.basis, left_out, self.workers)
+        left_out = self.data.some_rows(_MOST_LEFT_OUT, self.rng)
+        samples = Samples(self.data, placed.placement)
+        held_out = LeaveOneOut(samples, placed.basis, left_out, self.workers)
         return self._choose(held_out, self.near), None, float(self.data.weight_of_each.sum())
 
     def _folds(self) -> tuple[Choice, Array | None, float]:
@@ -231,7 +237,7 @@ class _Trials:
     def _try(self, placed: list[_Placed], held: list[Labelled], near: Choice | None) -> Choice:
         """Choose by what models of the folds say of the rows held out."""
         folds = [
-            (fold.samples(fold.data), fold.basis, fold.samples(part))
+            (Samples(fold.data, fold.placement), fold.basis, Samples(part, fold.placement))
             for fold, part in zip(placed, held, strict=True)
         ]
         return self._choose(Folds(folds, self.fit_on == "samples", self.workers), near)
@@ -257,11 +263,5 @@ class _Trials:
             data, placed.placement, placed.basis, choice.kernel, choice.regularization, self.fit_on,
             self.workers,
         ).model  # fmt: skip
-        rows = self._some_of(len(data), _ROWS_OF_GRADIENTS)
+        rows = data.some_rows(_ROWS_OF_GRADIENTS, self.rng)
         return learn_scales(model, data.X[rows], data.weight_of_each[rows])
-
-    def _some_of(self, n: int, most: int) -> IntArray:
-        """Return all positions, or some drawn at random if they are too many."""
-        if n <= most:
-            return np.arange(n)
-        return np.sort(self.rng.choice(n, most, replace=False))

@@ -9,12 +9,12 @@ as it has samples, cost m³ and know most of the spectrum.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import cholesky
 
 from kmeans_kernel._blocks import Array, blocks_of
 from kmeans_kernel._ridge import RidgeFit, WhiteBasis, divide_by, relative_norm
@@ -64,6 +64,7 @@ class SampleKernel:
     Attributes
     ----------
     basis : the representatives
+    directions : (m, d) theirs, in float32
     samples : the samples
     blocks : of rows
     held : the float32 kernel values of each block, or None
@@ -71,6 +72,7 @@ class SampleKernel:
     """
 
     basis: WhiteBasis
+    directions: Array
     samples: Samples
     blocks: list[slice]
     held: list[Array] | None
@@ -86,43 +88,36 @@ class SampleKernel:
     ) -> SampleKernel:
         """Compute the kernel if it can be held."""
         blocks = list(blocks_of(len(samples), _BLOCK_ROWS))
+        made = cls(basis, basis.directions.astype(np.float32), samples, blocks, None, workers)
         if 4.0 * len(samples) * len(basis.directions) > stored_up_to:
-            return cls(basis, samples, blocks, None, workers)
-        directions = basis.directions.astype(np.float32)
+            return made
+        return replace(made, held=workers.map(made.values, range(len(blocks))))
 
-        def values(rows: slice) -> Array:
-            return _values(basis, samples, rows, directions)
-
-        return cls(basis, samples, blocks, workers.map(values, blocks), workers)
+    def values(self, k: int) -> Array:
+        """Return the kernel values of a block."""
+        if self.held is not None:
+            return self.held[k]
+        rows = self.samples.directions(self.blocks[k]).astype(np.float32)
+        values = np.asarray(rows @ self.directions.T)
+        self.basis.kernel.apply(values)
+        return values
 
     def sums(self, residuals: Callable[[slice, Array], Array], K: int) -> Array:
         """Return Σ kᵢ rᵢᵀ (m, K).
 
         `residuals` gives the (n, K) r of a block from its rows and its kernel values.
         """
-        directions = self.basis.directions.astype(np.float32)
 
         def part(share: Sequence[int]) -> Array:
-            total = np.zeros((len(directions), K))
+            total = np.zeros((len(self.directions), K))
             for k in share:
-                rows = self.blocks[k]
-                values = (
-                    _values(self.basis, self.samples, rows, directions)
-                    if self.held is None
-                    else self.held[k]
-                )
-                total += values.T @ residuals(rows, values).astype(np.float32)
+                values = self.values(k)
+                total += values.T @ residuals(self.blocks[k], values).astype(np.float32)
                 self.workers.checkpoint()
             return total
 
         parts = self.workers.map(part, shares(range(len(self.blocks)), self.workers))
         return np.asarray(sum(parts))
-
-
-def _values(basis: WhiteBasis, samples: Samples, rows: slice, directions: Array) -> Array:
-    values = np.asarray(samples.directions[rows].astype(np.float32, copy=False) @ directions.T)
-    basis.kernel.apply(values)
-    return values
 
 
 def solve_by_conjugate_gradients(
@@ -155,22 +150,18 @@ def solve_by_conjugate_gradients(
         K + 1,
     )
     mean_k = first[:, 0]
-    slopes = _whiten(basis, first[:, 1:] - np.outer(mean_k, mean_y))
+    slopes = basis.whiten(first[:, 1:] - np.outer(mean_k, mean_y))
 
     def multiply(V: Array) -> Array:
         dual = basis.dual(V)
         shift, dual32 = mean_k @ dual, dual.astype(np.float32)
         sums = kernel.sums(lambda rows, values: weighted(rows, values @ dual32 - shift), V.shape[1])
-        return _whiten(basis, sums) + regularization * V
+        return basis.whiten(sums) + regularization * V
 
     mean_z, triangle = _preconditioner(basis.factor, counts, regularization)
     coefficients, reached = conjugate_gradients(multiply, lambda V: divide_by(triangle, V), slopes)
     intercept = mean_y - mean_k @ basis.dual(coefficients)
     return RidgeFit(coefficients, intercept, mean_z, triangle, weight, reached)
-
-
-def _whiten(basis: WhiteBasis, G: Array) -> Array:
-    return np.asarray(solve_triangular(basis.factor, G, lower=True, check_finite=False))
 
 
 def _preconditioner(

@@ -18,9 +18,9 @@ from kmeans_kernel._conjugate import (
 from kmeans_kernel._kernels import ExactGram, Kernel, gram_matrix
 from kmeans_kernel._lssvm import solve_on_representatives
 from kmeans_kernel._model import FittedModel
-from kmeans_kernel._representation import Placement, Representation
+from kmeans_kernel._representation import Representation
 from kmeans_kernel._ridge import NormalEquations, RidgeFit, WhiteBasis, sum_moments
-from kmeans_kernel._samples import Labelled, Samples
+from kmeans_kernel._samples import Labelled, Placement, Samples
 from kmeans_kernel._stages import Clock
 from kmeans_kernel._triangles import TwoTriangles
 from kmeans_kernel._workers import ALONE, Workers
@@ -58,17 +58,11 @@ class SamplesFit(Fit):
 
     def temperature(self, data: Labelled, rng: np.random.Generator) -> float:
         """Return the temperature that suits left-out scores of some samples best."""
-        rows = np.arange(len(data))
-        if len(rows) > _ROWS_OF_TEMPERATURE:
-            rows = np.sort(rng.choice(len(rows), _ROWS_OF_TEMPERATURE, replace=False))
-        some = data.at(rows)
-        samples = some.on_sphere(self.model.lift, self.model.feature_scales)
-        scores = self.ridge.left_out_scores(
-            self.white.features(samples.directions[:]),
-            samples.targets(slice(None)),
-            samples.weights,
-        )
-        return fit_temperature(scores, some.codes, samples.weights)
+        placement = Placement(self.model.lift, self.model.feature_scales)
+        samples = Samples(data.at(data.some_rows(_ROWS_OF_TEMPERATURE, rng)), placement)
+        features = self.white.features(samples.directions())
+        scores = self.ridge.left_out_scores(features, samples.targets(), samples.weights)
+        return fit_temperature(scores, samples.codes, samples.weights)
 
 
 def _solve(
@@ -113,7 +107,7 @@ def fit(
         )
 
     if fit_on == "samples":
-        samples = data.on_sphere(placement.lift, placement.scales)
+        samples = Samples(data, placement)
         with clock.stage("kernel"):
             white = WhiteBasis.of(basis.directions, kernel, workers)
         with clock.stage("solve"):

@@ -111,7 +111,7 @@ def grow(
         if kept and not falls(kept[-1][1], losses, weights):
             break
         kept.append((chosen, losses))
-        if q >= largest or not _affordable(2 * q, rest.class_sizes, step):
+        if q >= largest or not _affordable(rest.basis_size(2 * q), step):
             break
         q *= 2
     chosen = kept[-1][0]
@@ -137,7 +137,6 @@ def _held_out_scores(
     return found.model.scores(held.X[:], workers)
 
 
-def _affordable(q: int, class_sizes: list[int], last: Step) -> bool:
-    """Say whether the next step keeps within memory and time."""
-    m = sum(min(size, q) for size in class_sizes)
+def _affordable(m: int, last: Step) -> bool:
+    """Say whether a step with m representatives keeps within memory and time."""
     return 3 * 8 * m**2 <= MOST_BYTES and 4 * last.seconds <= MOST_SECONDS

@@ -29,6 +29,11 @@ _SOME = 64
 _TOLERABLE_NOISE = 1e-3
 
 
+def whole_if_so(counts: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return weights of rows as whole numbers if that is what they are."""
+    return counts.astype(np.intp) if (counts == np.rint(counts)).all() else counts
+
+
 @dataclass(frozen=True, eq=False)
 class FittedModel:
     """All that is needed to score a row; its arrays cannot be written to.

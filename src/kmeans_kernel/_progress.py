@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from kmeans_kernel._growth import Step
 from kmeans_kernel._kernels import Kernel
+from kmeans_kernel._representation import Unwatched
 from kmeans_kernel._spherical_kmeans import Clustering
 from kmeans_kernel._training import Watcher
 
@@ -43,14 +44,8 @@ def watcher_for(row_counts: list[int], *, verbose: bool) -> Watcher:
 _MOST_SHOWN = 2
 
 
-class Silent:
+class Silent(Unwatched):
     """A watcher that says nothing."""
-
-    def iteration(self, label: object, n_iter: int, deviation: float) -> None:
-        """Say nothing."""
-
-    def class_done(self, label: object, n_rows: int, found: Clustering) -> None:
-        """Say nothing."""
 
     def tried(self, kernel: Kernel, loss: float) -> None:
         """Say nothing."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Protocol
@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from kmeans_kernel._blocks import Array, IntArray
 from kmeans_kernel._lssvm import DOUBLE_UP_TO
-from kmeans_kernel._rows import Matrix
-from kmeans_kernel._samples import Labelled, typical_length
+from kmeans_kernel._model import whole_if_so
+from kmeans_kernel._samples import Labelled, Placement
 from kmeans_kernel._sphere import unit_rows
 from kmeans_kernel._spherical_kmeans import Clustering, Init, cluster
 from kmeans_kernel._workers import ALONE, Workers
@@ -41,25 +41,6 @@ class Unwatched:
 
     def class_done(self, label: object, n_rows: int, found: Clustering) -> None:
         """Do nothing."""
-
-
-@dataclass(frozen=True, eq=False)
-class Placement:
-    """How rows are put on the sphere.
-
-    Attributes
-    ----------
-    lift : the constant appended to each row
-    scales : (d,) what each feature is multiplied by before, or None for ones
-    """
-
-    lift: float
-    scales: Array | None = None
-
-    @classmethod
-    def of(cls, data: Labelled, lift: float | None, scales: Array | None = None) -> Placement:
-        """Take the lift that is given, else the typical length of a row."""
-        return cls(typical_length(data, scales) if lift is None else lift, scales)
 
 
 @dataclass(frozen=True)
@@ -99,6 +80,31 @@ class Representation:
     converged: npt.NDArray[np.bool_]
     seconds: dict[str, float]
 
+    @classmethod
+    def of(cls, clusters: dict[int, _Cluster], n_classes: int) -> Representation:
+        """Join the classes, by their positions; one without rows is not among them."""
+        present = sorted(clusters)
+        found = [clusters[k].found for k in present]
+        directions = np.concatenate([one.centroids for one in found])
+        if len(directions) <= DOUBLE_UP_TO:
+            directions = unit_rows(directions, dtype=np.float64)
+        else:
+            directions = directions.astype(np.float32, copy=False)
+        n_iter, converged = np.zeros(n_classes, dtype=np.intp), np.ones(n_classes, dtype=bool)
+        n_iter[present] = [one.n_iter for one in found]
+        converged[present] = [one.converged for one in found]
+        return cls(
+            directions=directions,
+            owners=np.repeat(present, [len(one.centroids) for one in found]),
+            counts=np.concatenate([clusters[k].counts for k in present]),
+            n_iter=n_iter,
+            converged=converged,
+            seconds={
+                "sphere": sum(one.sphere_seconds for one in clusters.values()),
+                "kmeans": sum(one.kmeans_seconds for one in clusters.values()),
+            },
+        )
+
 
 def represent(
     data: Labelled,
@@ -115,49 +121,13 @@ def represent(
     """
 
     def cluster_class(k: int) -> _Cluster:
-        rows = np.flatnonzero(data.codes == k)
-        weights = None if data.weights is None else data.weights[rows]
-        return _cluster_class(
-            lambda: unit_rows(
-                # Rows that will stand for themselves are kept as exactly as they came.
-                data.X[rows],
-                placement.lift,
-                np.float64 if len(rows) <= kmeans.n_representatives else np.float32,
-                placement.scales,
-            ),
-            weights,
-            data.classes[k],
-            kmeans,
-            rngs[k],
-            watcher,
-            workers,
-        )
+        return _cluster_class(data, k, kmeans, placement, rngs[k], watcher, workers)
 
-    present = [k for k, size in enumerate(data.class_sizes) if size]
-    sizes = [data.class_sizes[k] for k in present]
+    sizes = [size for size in data.class_sizes if size]
     hands = workers if busy_share(sizes, workers.count) >= _BUSY_ENOUGH else ALONE
-    largest_first = [present[k] for k in np.argsort(sizes)[::-1]]
-    done = dict(zip(largest_first, hands.map(cluster_class, largest_first), strict=True))
-    directions = np.concatenate([done[k].found.centroids for k in present])
-    if len(directions) <= DOUBLE_UP_TO:
-        directions = unit_rows(directions, dtype=np.float64)
-    else:
-        directions = directions.astype(np.float32, copy=False)
-    n_iter = np.zeros(len(data.classes), dtype=np.intp)
-    n_iter[present] = [done[k].found.n_iter for k in present]
-    converged = np.ones(len(data.classes), dtype=bool)
-    converged[present] = [done[k].found.converged for k in present]
-    return Representation(
-        directions=directions,
-        owners=np.repeat(present, [len(done[k].found.centroids) for k in present]),
-        counts=np.concatenate([done[k].counts for k in present]),
-        n_iter=n_iter,
-        converged=converged,
-        seconds={
-            "sphere": sum(c.sphere_seconds for c in done.values()),
-            "kmeans": sum(c.kmeans_seconds for c in done.values()),
-        },
-    )
+    largest_first = np.argsort(data.class_sizes)[::-1][: len(sizes)].tolist()
+    clusters = hands.map(cluster_class, largest_first)
+    return Representation.of(dict(zip(largest_first, clusters, strict=True)), len(data.classes))
 
 
 def busy_share(sizes: Sequence[int], n_workers: int) -> float:
@@ -179,20 +149,24 @@ class _Cluster:
 
 
 def _cluster_class(
-    make_rows: Callable[[], Matrix],
-    weights: Array | None,
-    label: object,
+    data: Labelled,
+    k: int,
     kmeans: KMeans,
+    placement: Placement,
     rng: np.random.Generator,
     watcher: ClusterWatcher,
     workers: Workers,
 ) -> _Cluster:
     def on_iteration(n_iter: int, deviation: float) -> None:
         workers.checkpoint()
-        watcher.iteration(label, n_iter, deviation)
+        watcher.iteration(data.classes[k], n_iter, deviation)
 
     start = perf_counter()
-    directions = make_rows()
+    rows = np.flatnonzero(data.codes == k)
+    weights = None if data.weights is None else data.weights[rows]
+    # Rows that will stand for themselves are kept as exactly as they came.
+    few = len(rows) <= kmeans.n_representatives
+    directions = placement.put(data.X[rows], np.float64 if few else np.float32)
     on_sphere = perf_counter()
     found = cluster(
         directions,
@@ -204,8 +178,6 @@ def _cluster_class(
         weights=weights,
         on_iteration=on_iteration,
     )
-    watcher.class_done(label, len(found.labels), found)
-    counts: npt.NDArray[Any] = np.bincount(found.labels, weights, minlength=len(found.centroids))
-    if weights is not None and (counts == np.rint(counts)).all():
-        counts = counts.astype(np.intp)
-    return _Cluster(found, counts, on_sphere - start, perf_counter() - on_sphere)
+    watcher.class_done(data.classes[k], len(rows), found)
+    counts = np.bincount(found.labels, weights, minlength=len(found.centroids))
+    return _Cluster(found, whole_if_so(counts), on_sphere - start, perf_counter() - on_sphere)

@@ -59,14 +59,14 @@ class WhiteBasis:
 
     def features(self, U: Matrix) -> Array:
         """Return the (n, m) white features of unit rows."""
-        return self.whiten(kernel_values(U, self.directions, self.kernel))
+        return self.whiten(kernel_values(U, self.directions, self.kernel).T).T
 
     def whiten(self, values: Array) -> Array:
-        """Return the (n, m) white features of rows of kernel values, which are overwritten."""
+        """Return L⁻¹ times columns of kernel values (m, n), which are overwritten."""
         white: Array = solve_triangular(
-            self.factor, values.T, lower=True, overwrite_b=True, check_finite=False
+            self.factor, values, lower=True, overwrite_b=True, check_finite=False
         )
-        return white.T
+        return white
 
     def dual(self, coefficients: Array) -> Array:
         """Return the (m, K) dual coefficients of those of the white features."""
@@ -134,7 +134,7 @@ def sum_moments(basis: WhiteBasis, samples: Samples, workers: Workers = ALONE) -
     def part(share: Sequence[slice]) -> Moments | None:
         total = None
         for rows in share:
-            Z = basis.features(samples.directions[rows])
+            Z = basis.features(samples.directions(rows))
             block = Moments.of(Z, samples.targets(rows), samples.weights[rows])
             total = block if total is None else total + block
             workers.checkpoint()
@@ -270,11 +270,6 @@ class RidgePath:
             axes.T @ equations.slopes,
             equations.weight,
         )
-
-    def solution(self, regularization: float) -> tuple[Array, Array]:
-        """Return the (m, K) coefficients of the features and the (K,) intercept."""
-        coefficients = self.axes @ (self.slopes / (self.variances + regularization)[:, None])
-        return coefficients, self.mean_y - self.mean_z @ coefficients
 
     def along_axes(self, Z: Array) -> Array:
         """Return features (n, m) along the axes, centred."""

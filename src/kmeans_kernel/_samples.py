@@ -16,6 +16,8 @@ from kmeans_kernel._sphere import unit_rows
 # Rows may be longer; their length would not fit into a number.
 _LONGEST = 1e150
 
+_ALL = slice(None)
+
 
 class Rows(Protocol):
     """A matrix, or something that makes rows of one when they are asked for."""
@@ -68,53 +70,76 @@ class Labelled:
         weights = None if self.weights is None else self.weights[rows]
         return Labelled(self.X[rows], self.codes[rows], self.classes, weights)
 
-    def on_sphere(self, lift: float, scales: Array | None) -> Samples:
-        """Put the rows on the unit sphere when they are asked for."""
-        rows = UnitRows(self.X, lift, scales)
-        return Samples(rows, self.codes, self.weight_of_each, len(self.classes))
+    def some_rows(self, most: int, rng: np.random.Generator) -> IntArray:
+        """Return the positions of all rows, or of some drawn at random if they are too many."""
+        if len(self) <= most:
+            return np.arange(len(self))
+        return np.sort(rng.choice(len(self), most, replace=False))
+
+    def basis_size(self, n_representatives: int) -> int:
+        """Return how many representatives there are with so many of each class, at most."""
+        return sum(min(size, n_representatives) for size in self.class_sizes)
 
 
 @dataclass(frozen=True, eq=False)
-class UnitRows:
-    """Rows on the unit sphere, put there when they are asked for.
+class Placement:
+    """How rows are put on the sphere.
 
     Attributes
     ----------
-    X : (n, d) the rows
-    lift : the constant that is appended to each
-    scales : (d,) what each feature is multiplied by, or None for ones
+    lift : the constant appended to each row
+    scales : (d,) what each feature is multiplied by before, or None for ones
     """
 
-    X: Rows
     lift: float
     scales: Array | None = None
 
-    def __getitem__(self, rows: Any) -> Matrix:
-        """Return some unit rows, in float64."""
-        return unit_rows(self.X[rows], self.lift, np.float64, self.scales)
+    @classmethod
+    def of(cls, data: Labelled, lift: float | None, scales: Array | None = None) -> Placement:
+        """Take the lift that is given, else the typical length of a row."""
+        return cls(typical_length(data, scales) if lift is None else lift, scales)
+
+    def put(self, X: Matrix, dtype: npt.DTypeLike) -> Matrix:
+        """Return rows on the sphere."""
+        return unit_rows(X, self.lift, dtype, self.scales)
 
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Unit rows, the class of each and its weight.
+    """Labelled rows on the sphere, put there when they are asked for.
 
     Attributes
     ----------
-    directions : n unit rows
-    codes : (n,) the position of the class of each
-    weights : (n,)
-    n_classes : K
+    data : the rows
+    placement : how they are put there
     """
 
-    directions: UnitRows
-    codes: IntArray
-    weights: Array
-    n_classes: int
+    data: Labelled
+    placement: Placement
 
     def __len__(self) -> int:
-        return len(self.codes)
+        return len(self.data)
 
-    def targets(self, rows: Any) -> Array:
+    @property
+    def codes(self) -> IntArray:
+        """The (n,) positions of the classes."""
+        return self.data.codes
+
+    @property
+    def weights(self) -> Array:
+        """The (n,) weights."""
+        return self.data.weight_of_each
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes, K."""
+        return len(self.data.classes)
+
+    def directions(self, rows: Any = _ALL) -> Matrix:
+        """Return some unit rows, in float64."""
+        return self.placement.put(self.data.X[rows], np.float64)
+
+    def targets(self, rows: Any = _ALL) -> Array:
         """Return the (n, K) targets of some rows: 1 in the column of the class, else 0."""
         return np.asarray(np.eye(self.n_classes)[self.codes[rows]])
 

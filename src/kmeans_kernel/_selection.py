@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -149,12 +150,12 @@ class Folds:
     on_samples: bool
     workers: Workers = ALONE
 
-    @property
+    @cached_property
     def targets(self) -> Array:
         """The targets of all samples, fold after fold."""
-        return np.concatenate([test.targets(slice(None)) for *_, test in self.folds])
+        return np.concatenate([test.targets() for *_, test in self.folds])
 
-    @property
+    @cached_property
     def weights(self) -> Array:
         """Their weights."""
         return np.concatenate([test.weights for *_, test in self.folds])
@@ -166,7 +167,7 @@ class Folds:
             path_of(train, basis, kernel, self.workers) for train, basis, _ in self.folds
         ]
         features = [
-            path.features(test.directions[:])
+            path.features(test.directions())
             for path, (*_, test) in zip(paths, self.folds, strict=True)
         ]
         return lambda regularization: np.concatenate(
@@ -190,12 +191,12 @@ class LeaveOneOut:
     left_out: IntArray
     workers: Workers = ALONE
 
-    @property
+    @cached_property
     def targets(self) -> Array:
         """Their targets."""
         return self.samples.targets(self.left_out)
 
-    @property
+    @cached_property
     def weights(self) -> Array:
         """Their weights."""
         return np.asarray(self.samples.weights[self.left_out])
@@ -204,7 +205,7 @@ class LeaveOneOut:
         """Fit once, for all regularisations at once."""
         white = WhiteBasis.of(self.basis.directions, kernel, self.workers)
         path = RidgePath.of(NormalEquations.of(sum_moments(white, self.samples, self.workers)))
-        T = path.along_axes(white.features(self.samples.directions[self.left_out]))
+        T = path.along_axes(white.features(self.samples.directions(self.left_out)))
         Y, weights = self.targets, self.weights
         return lambda value: path.left_out_scores(T, Y, weights, value)
 

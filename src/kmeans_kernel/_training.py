@@ -90,19 +90,16 @@ def train(
     """
     clock = Clock()
     kmeans, steps = settings.kmeans, tuple[Step, ...]()
-    chosen = settings.open_.as_given(data)
+    open_ = settings.open_.for_width(data.X.shape[1])
+    chosen = open_.as_given(data)
     if settings.grows:
         with clock.stage("choice"):
-            growth = grow(
-                data, kmeans, settings.fit_on, settings.open_, choice_rng, watcher, workers
-            )
+            growth = grow(data, kmeans, settings.fit_on, open_, choice_rng, watcher, workers)
         chosen, steps = growth.chosen, growth.steps
         kmeans = replace(kmeans, n_representatives=growth.n_representatives)
     elif chosen is None:
         with clock.stage("choice"):
-            chosen = make_choice(
-                data, kmeans, settings.fit_on, settings.open_, choice_rng, watcher, workers
-            )
+            chosen = make_choice(data, kmeans, settings.fit_on, open_, choice_rng, watcher, workers)
     with clock.stage("clustering"):
         basis = represent(data, kmeans, chosen.placement, rngs, watcher, workers)
     clock.split("clustering", basis.seconds)

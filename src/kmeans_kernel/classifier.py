@@ -38,10 +38,7 @@ from kmeans_kernel._validation import (
     check_weights,
     codes_of,
 )
-from kmeans_kernel.explanation import Explanation
-
-# Scales are learned by default for tables of at most so many features.
-_MOST_FEATURES_SCALED = 100
+from kmeans_kernel.explanation import Explanation, columns_of
 
 
 class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
@@ -102,7 +99,8 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
     representative_classes_ : ndarray of shape (m,)
         The label of each representative.
     representative_counts_ : ndarray of shape (m,)
-        How many training rows each representative stands for.
+        How many training rows each representative stands for; the sum of their weights, if they
+        have any.
     dual_coef_ : ndarray of shape (m, n_classes)
         The weight of each representative in the score of each class.
     intercept_ : ndarray of shape (n_classes,)
@@ -204,16 +202,12 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         self.__dict__.pop("model_", None)  # a fit that fails leaves nothing half-fitted
-        self._settings(0)  # refuses what is wrong before any work
+        settings = self._settings()
         data = self._labelled(X, y, sample_weight)
-        settings = self._settings(data.X.shape[1])
         random = check_random_state(self.random_state)
         seeds = random.randint(np.iinfo(np.int32).max, size=len(data.classes))
         choice_seed = random.randint(np.iinfo(np.int32).max)
-        operations = _operations(
-            settings.kmeans.n_representatives, data.class_sizes, row_width(data.X)
-        )
-        with threads_for(operations) as workers:
+        with threads_for(_operations(data, settings)) as workers:
             training = train(
                 data,
                 settings,
@@ -284,7 +278,9 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         return np.asarray(self.model_.classes[winners])
 
     def predict_proba(self, X: Any) -> Array:
-        """Return the softmax of the scores, the paper's measure of certainty.
+        """Return the softmax of the scores, at the temperature that suits held-out rows.
+
+        With the paper's fit and nothing to choose the temperature is one, as in the paper.
 
         Parameters
         ----------
@@ -324,24 +320,11 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = check_rows(self, X, reset=False)
-        model = self.model_
         if labels is None:
-            columns = self._scores(X).argmax(axis=1)
+            columns = self.model_.scores(X).argmax(axis=1)
         else:
-            columns = self._columns(labels, X.shape[0])
-        contributions = model.contributions(X, columns)
-        intercepts = model.intercept[columns]
-        return Explanation(
-            X=X,
-            labels=model.classes[columns],
-            scores=contributions.sum(axis=1) + intercepts,
-            contributions=contributions,
-            intercepts=intercepts,
-            representatives=self.representatives_,
-            representative_classes=self.representative_classes_,
-            representative_counts=self.representative_counts_,
-            feature_names=getattr(self, "feature_names_in_", None),
-        )
+            columns = columns_of(labels, self.classes_, X.shape[0])
+        return Explanation.of(self.model_, X, columns)
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
@@ -360,8 +343,8 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         return model.classes[model.representative_classes]
 
     @property
-    def representative_counts_(self) -> npt.NDArray[np.intp]:
-        """How many training rows each representative stands for."""
+    def representative_counts_(self) -> npt.NDArray[Any]:
+        """The weight of the training rows that each representative stands for."""
         return self._fitted().representative_counts
 
     @property
@@ -410,27 +393,13 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
             raise AttributeError(f"this {type(self).__name__} is not fitted yet") from None
         return model
 
-    def _columns(self, labels: Any, n: int) -> npt.NDArray[np.intp]:
-        """Return the positions of labels among the classes: one for each of n rows, or for all."""
-        classes = self.model_.classes
-        asked = np.asarray(labels, dtype=classes.dtype if classes.dtype.kind != "U" else None)
-        if asked.ndim > 1 or (asked.ndim == 1 and len(asked) != n):
-            raise ValueError(f"labels must be one label, or one for each of the {n} rows of X.")
-        wrong = asked[~np.isin(asked, classes)].tolist()
-        if wrong:
-            raise ValueError(
-                f"labels holds {wrong[0]!r}, which is no class of this classifier; they are "
-                f"{classes.tolist()[:10]}."
-            )
-        return np.broadcast_to(np.searchsorted(classes, asked), n)
-
     def _scores(self, X: Any) -> Array:
         check_is_fitted(self)
         X = check_rows(self, X, reset=False)
         with threads_for(2.0 * X.shape[0] * self.model_.directions.size) as workers:
             return self.model_.scores(X, workers)
 
-    def _settings(self, n_features: int) -> Settings:
+    def _settings(self) -> Settings:
         gamma = check_auto(self, "gamma", above=True, maximum=1e6)
         degree = check_count(self, "degree", maximum=1000)
         kernels: dict[str, Kernel | None] = {
@@ -447,8 +416,6 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         scales = None
         if self.feature_scales is not None:
             scales = check_option(self, "feature_scales", "auto", "learned")
-        if scales == "auto" and n_features > _MOST_FEATURES_SCALED:
-            scales = None
         return Settings(
             kmeans,
             grows,
@@ -471,8 +438,12 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         )
 
 
-def _operations(n_representatives: int, sizes: list[int], n_features: int) -> float:
+def _operations(data: Labelled, settings: Settings) -> float:
     """Return about how many operations a fit takes: some passes of K-means, and the solve."""
-    passes = 5 * sum(2.0 * n * min(n, n_representatives) * n_features for n in sizes)
-    m = float(sum(min(n, n_representatives) for n in sizes))
-    return passes + m**2 * n_features + m**3 / 3
+    q, d = settings.kmeans.n_representatives, row_width(data.X)
+    m = float(data.basis_size(q))
+    passes = 5 * sum(2.0 * n * min(n, q) * d for n in data.class_sizes)
+    solve = m**2 * d + m**3 / 3
+    if settings.fit_on == "samples":
+        solve += 2.0 * len(data) * m * (m + d)
+    return passes + solve

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kmeans_kernel._blocks import Array
+from kmeans_kernel._blocks import Array, IntArray
+from kmeans_kernel._model import FittedModel
+from kmeans_kernel._rows import Matrix
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,6 @@ class Explanation:
     representatives : (m, d)
     representative_classes : (m,) the label of each
     representative_counts : (m,) the weight of the training rows that each stands for
-    feature_names : (d,) or None
     """
 
     X: npt.NDArray[Any]
@@ -55,7 +56,22 @@ class Explanation:
     representatives: Array
     representative_classes: npt.NDArray[Any]
     representative_counts: npt.NDArray[Any]
-    feature_names: npt.NDArray[Any] | None = None
+
+    @classmethod
+    def of(cls, model: FittedModel, X: Matrix, columns: IntArray) -> Explanation:
+        """Explain the scores of rows in the columns, (n,), of some classes."""
+        contributions = model.contributions(X, columns)
+        intercepts = model.intercept[columns]
+        return cls(
+            X=X,
+            labels=model.classes[columns],
+            scores=contributions.sum(axis=1) + intercepts,
+            contributions=contributions,
+            intercepts=intercepts,
+            representatives=model.representatives,
+            representative_classes=model.classes[model.representative_classes],
+            representative_counts=model.representative_counts,
+        )
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -80,20 +96,30 @@ class Explanation:
 
     def by_class(self, row: int) -> dict[Any, float]:
         """Return what the representatives of each class contributed to the score of a row."""
-        labels = np.unique(self.representative_classes)
         own = self.contributions[row]
         return {
-            label.item() if isinstance(label, np.generic) else label: float(
-                own[self.representative_classes == label].sum()
-            )
-            for label in labels
+            label: float(own[self.representative_classes == label].sum())
+            for label in np.unique(self.representative_classes).tolist()
         }
 
     def _voice(self, row: int, q: int) -> Voice:
-        label = self.representative_classes[q]
         return Voice(
             int(q),
-            label.item() if isinstance(label, np.generic) else label,
+            self.representative_classes[[q]].tolist()[0],
             float(self.representative_counts[q]),
             float(self.contributions[row, q]),
         )
+
+
+def columns_of(labels: Any, classes: npt.NDArray[Any], n: int) -> IntArray:
+    """Return the positions of labels among the classes: one for each of n rows, or for all."""
+    asked = np.asarray(labels, dtype=classes.dtype if classes.dtype.kind != "U" else None)
+    if asked.ndim > 1 or (asked.ndim == 1 and len(asked) != n):
+        raise ValueError(f"labels must be one label, or one for each of the {n} rows of X.")
+    wrong = asked[~np.isin(asked, classes)].tolist()
+    if wrong:
+        raise ValueError(
+            f"labels holds {wrong[0]!r}, which is no class of this classifier; they are "
+            f"{classes.tolist()[:10]}."
+        )
+    return np.broadcast_to(np.searchsorted(classes, asked), n)

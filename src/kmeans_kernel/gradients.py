@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABCMeta
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin
@@ -23,22 +23,9 @@ class ImageTransformer(PixelTransformer, metaclass=ABCMeta):
     image_shape: tuple[int, int] | None
     image_shape_: tuple[int, int]
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the height and width of the images; there is nothing else to learn.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, height, width) or (n_samples, n_features)
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        super().fit(X, y)
+    def _shape_for(self, seen: tuple[int, int] | None) -> tuple[int, int]:
         asked = None if self.image_shape is None else check_shape(self, "image_shape")
-        self.image_shape_ = shape_of_rows(self.n_features_in_, self.image_shape_ or asked)
-        return self
+        return shape_of_rows(self.n_features_in_, seen or asked)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -130,22 +117,10 @@ class OrientedGradients(ClassNamePrefixFeaturesOutMixin, ImageTransformer):
         self.stride = stride
         self.image_shape = image_shape
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the height and width of the images; there is nothing else to learn.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, height, width) or (n_samples, n_features)
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
+    def _check_parameters(self) -> None:
         check_count(self, "n_orientations", maximum=360)
         check_count(self, "stride")
         check_number(self, "blur", above=True, maximum=1e3)
-        return super().fit(X, y)
 
     @property
     def _n_features_out(self) -> int:

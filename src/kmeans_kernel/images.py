@@ -39,7 +39,7 @@ class PixelTransformer(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
     _takes_lazy_rows = True
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
-        """Check the images; there is nothing to learn.
+        """Learn the size of the images; there is nothing else to learn.
 
         Parameters
         ----------
@@ -50,12 +50,20 @@ class PixelTransformer(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
         -------
         self
         """
+        self._check_parameters()
         if isinstance(X, LazyRows):
             check_lazy_rows(self, X, reset=True)
         else:
             check_pixels(self, X, reset=True)
-        self.image_shape_ = _image_shape(X)
+        self.image_shape_ = self._shape_for(_image_shape(X))
         return self
+
+    def _check_parameters(self) -> None:
+        """Refuse what is wrong; there is nothing to check by default."""
+
+    def _shape_for(self, seen: tuple[int, int] | None) -> tuple[int, int] | None:
+        """Return what is known of the images' height and width, from what `fit` has seen."""
+        return seen
 
     def transform(self, X: Any) -> Any:
         """Return the features of each image as a row.

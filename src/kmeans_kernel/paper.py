@@ -14,19 +14,23 @@ from kmeans_kernel.classifier import KMeansKernelClassifier
 from kmeans_kernel.images import FourierFeatures, PixelNormalizer
 from kmeans_kernel.patches import PatchVotingClassifier
 
-__all__ = ["patches", "raw", "raw_fft"]
+__all__ = ["classifier", "patches", "raw", "raw_fft"]
 
 RandomState = int | np.random.RandomState | None
 
 
 def raw(q: int = 100, *, random_state: RandomState = None, verbose: bool = False) -> Pipeline:
     """Return the classifier of raw pixels (the paper's Figure 1) with `q` centroids per class."""
-    return make_pipeline(PixelNormalizer(), _classifier(q, random_state, verbose))
+    return make_pipeline(
+        PixelNormalizer(), classifier(q, random_state=random_state, verbose=verbose)
+    )
 
 
 def raw_fft(q: int = 100, *, random_state: RandomState = None, verbose: bool = False) -> Pipeline:
     """Return the classifier of pixels and their Fourier magnitudes (Figure 1)."""
-    return make_pipeline(FourierFeatures(root=True), _classifier(q, random_state, verbose))
+    return make_pipeline(
+        FourierFeatures(root=True), classifier(q, random_state=random_state, verbose=verbose)
+    )
 
 
 def patches(
@@ -36,7 +40,10 @@ def patches(
     return PatchVotingClassifier(raw(q, random_state=random_state, verbose=verbose), (patch, patch))
 
 
-def _classifier(q: int, random_state: RandomState, verbose: bool) -> KMeansKernelClassifier:
+def classifier(
+    q: int = 100, *, random_state: RandomState = None, verbose: bool = False
+) -> KMeansKernelClassifier:
+    """Return the classifier of rows that all three have at their end."""
     return KMeansKernelClassifier(
         q,
         kernel="poly",

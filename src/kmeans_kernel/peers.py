@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from kmeans_kernel.classifier import KMeansKernelClassifier
+from kmeans_kernel import paper
 from kmeans_kernel.images import PixelNormalizer
 from kmeans_kernel.records import memory_bytes, version_of
 
@@ -75,15 +75,7 @@ def installed(method: str) -> bool:
 def make(method: str, size: int | None, seed: int) -> Any:
     """Return the classifier, unfitted; its package is imported here."""
     if method == "ours":
-        return KMeansKernelClassifier(
-            size or 100,
-            kernel="poly",
-            fit_on="representatives",
-            lift=0.0,
-            regularization=1e-6,
-            feature_scales=None,
-            random_state=seed,
-        )
+        return paper.classifier(size or 100, random_state=seed)
     if method.startswith("Nystroem"):
         from sklearn.kernel_approximation import Nystroem
         from sklearn.linear_model import RidgeClassifier

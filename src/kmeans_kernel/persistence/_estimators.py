@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from kmeans_kernel._kernels import Gaussian, Kernel, Polynomial
-from kmeans_kernel._model import FittedModel
+from kmeans_kernel._model import FittedModel, whole_if_so
 from kmeans_kernel.classifier import KMeansKernelClassifier
 from kmeans_kernel.gradients import Deskewer, OrientedGradients
 from kmeans_kernel.images import FourierFeatures, PixelNormalizer
@@ -129,7 +129,6 @@ def _describe_classifier(classifier: KMeansKernelClassifier, place: Place) -> di
         "kernel": _describe_kernel(model.kernel),
         "lift": model.lift,
         "temperature": model.temperature,
-        "scaled": model.feature_scales is not None,
         "regularization": classifier.regularization_,
         "held_out_error": classifier.held_out_error_,
         "n_representatives": classifier.n_representatives_,
@@ -140,16 +139,30 @@ def _describe_classifier(classifier: KMeansKernelClassifier, place: Place) -> di
 
 def _build_classifier(tree: dict[str, Any], place: Place) -> KMeansKernelClassifier:
     classifier = KMeansKernelClassifier(**_params(KMeansKernelClassifier, tree))
-    classifier._settings(0)  # refuses what no fit accepts
-    n_features = _set_features(classifier, tree)
+    classifier._settings()  # refuses what no fit accepts
+    classifier.model_ = _build_model(tree, place, _set_features(classifier, tree))
+    classifier.regularization_ = _number(tree, "regularization", 0.0)
+    classifier.held_out_error_ = None
+    if tree["held_out_error"] is not None:
+        classifier.held_out_error_ = _number(tree, "held_out_error", 0.0)
+    classifier.n_representatives_ = _count(tree["n_representatives"])
+    classifier.n_iter_ = np.array([_count(n) for n in tree["n_iter"]], dtype=np.intp)
+    if len(classifier.n_iter_) != len(classifier.classes_):
+        raise ModelFileError("it does not say how many iterations each class took")
+    classifier.relative_residual_ = _number(tree, "relative_residual", 0.0)
+    # The file is of the model, not of the day it was trained.
+    classifier.stage_seconds_, classifier.growth_ = {}, ()
+    return classifier
+
+
+def _build_model(tree: dict[str, Any], place: Place, n_features: int) -> FittedModel:
+    """Return the fitted model, its parts checked against each other."""
     classes = _build_labels(tree["classes"])
     lift = _number(tree, "lift", 0.0)
     directions = place.take("directions", (None, n_features + (lift > 0)), _FLOATS)
     m = len(directions)
     owners = place.take("representative_classes", (m,), ("int64",))
     counts = place.take("representative_counts", (m,), ("float64",))
-    if (counts == np.rint(counts)).all():
-        counts = counts.astype(np.intp)
     owned = np.unique(owners).tolist()
     if owned != list(range(len(classes))) or (counts < 0).any():
         raise ModelFileError("its representatives do not belong to its classes")
@@ -157,14 +170,14 @@ def _build_classifier(tree: dict[str, Any], place: Place) -> KMeansKernelClassif
     if (np.abs(lengths[lengths > 0] - 1) > 1e-3).any():
         raise ModelFileError("its representatives are not on the unit sphere")
     scales = None
-    if tree["scaled"] is True:
+    if place.has("feature_scales"):
         scales = place.take("feature_scales", (n_features,), ("float64",))
         if (scales <= 0).any():
             raise ModelFileError("it has scales of features that are not above zero")
-    classifier.model_ = FittedModel(
+    return FittedModel(
         directions=directions,
         representative_classes=owners.astype(np.intp, copy=False),
-        representative_counts=counts,
+        representative_counts=whole_if_so(counts),
         dual_coef=place.take("dual_coef", (m, len(classes)), ("float64",)),
         intercept=place.take("intercept", (len(classes),), ("float64",)),
         kernel=_build_kernel(tree["kernel"]),
@@ -173,19 +186,6 @@ def _build_classifier(tree: dict[str, Any], place: Place) -> KMeansKernelClassif
         temperature=_number(tree, "temperature", np.finfo(float).tiny),
         feature_scales=scales,
     )
-    classifier.regularization_ = _number(tree, "regularization", 0.0)
-    held_out_error = tree["held_out_error"]
-    classifier.held_out_error_ = (
-        None if held_out_error is None else _number(tree, "held_out_error", 0.0)
-    )
-    classifier.n_representatives_ = _count(tree["n_representatives"])
-    classifier.growth_ = ()  # as below: not of the day
-    classifier.n_iter_ = np.array([_count(n) for n in tree["n_iter"]], dtype=np.intp)
-    if len(classifier.n_iter_) != len(classes):
-        raise ModelFileError("it does not say how many iterations each class took")
-    classifier.relative_residual_ = _number(tree, "relative_residual", 0.0)
-    classifier.stage_seconds_ = {}  # the file is of the model, not of the day it was trained
-    return classifier
 
 
 def _describe_voting(voting: PatchVotingClassifier, place: Place) -> dict[str, Any]:

@@ -120,6 +120,10 @@ class Place:
         """Store an array of this place."""
         self._arrays[self._name + name] = array
 
+    def has(self, name: str) -> bool:
+        """Say whether there is an array of this name here."""
+        return self._name + name in self._arrays
+
     def take(
         self, name: str, shape: tuple[int | None, ...], dtypes: tuple[str, ...]
     ) -> npt.NDArray[Any]:
