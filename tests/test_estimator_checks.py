@@ -6,6 +6,7 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 
 from kmeans_kernel import (
     Deskewer,
+    EdgePatterns,
     FourierFeatures,
     KMeansKernelClassifier,
     OrientedGradients,
@@ -36,7 +37,12 @@ def test_scikit_learn(estimator, check):
 
 @pytest.mark.parametrize(
     "estimator",
-    [PatchVotingClassifier(KMeansKernelClassifier()), Deskewer(), OrientedGradients()],
+    [
+        PatchVotingClassifier(KMeansKernelClassifier()),
+        Deskewer(),
+        OrientedGradients(),
+        EdgePatterns(),
+    ],
     ids=lambda estimator: type(estimator).__name__,
 )
 def test_scikit_learn_on_images(estimator):

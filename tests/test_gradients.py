@@ -19,11 +19,13 @@ def test_deskewing_equals_the_twin(shape, rng):
 
 
 @pytest.mark.parametrize("shape", [(6, 6), (5, 8)])
-@pytest.mark.parametrize("options", [{}, {"n_orientations": 3, "blur": 0.7, "stride": 3}])
+@pytest.mark.parametrize(
+    "options", [{}, {"n_orientations": 3, "blur": 0.7, "stride": 3, "sharpness": 1.5}]
+)
 def test_oriented_gradients_equal_the_twin(shape, options, rng):
     images = rng.random((4, *shape))
     found = OrientedGradients(**options).fit_transform(images)
-    whole = {"n_orientations": 8, "blur": 1.5, "stride": 2, **options}
+    whole = {"n_orientations": 8, "blur": 1.5, "stride": 2, "sharpness": 8.0, **options}
     expected = [twin.oriented_gradients(image.tolist(), **whole) for image in images]
     np.testing.assert_allclose(found, expected, atol=1e-9)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1.0)
@@ -64,7 +66,8 @@ def test_rows_that_are_no_squares_need_a_shape(rng):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("n_orientations", 0), ("blur", 0.0), ("stride", 1.5), ("blur", "wide")]
+    ("name", "value"),
+    [("n_orientations", 0), ("blur", 0.0), ("stride", 1.5), ("blur", "wide"), ("sharpness", 0)],
 )
 def test_bad_parameters_are_named(name, value, rng):
     with pytest.raises(ValueError, match=f"'{name}' parameter of OrientedGradients must be"):

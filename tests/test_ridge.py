@@ -81,7 +81,13 @@ def test_conjugate_gradients_agree_with_the_twin(problem, workers, stored_up_to,
     monkeypatch.setattr("kmeans_kernel._conjugate._BLOCK_ROWS", 7)
     counts = np.full(12, weights.sum() / 12)
     found = solve_by_conjugate_gradients(
-        basis, samples_of(U, Y, weights), counts, 1e-3, workers, stored_up_to=stored_up_to
+        basis,
+        samples_of(U, Y, weights),
+        counts,
+        1e-3,
+        workers,
+        stored_up_to=stored_up_to,
+        tolerance=1e-5,
     )
     assert found.relative_residual <= 1e-4
     a, b = twin.solve(K, omega, Y, weights, 1e-3, nugget(12))

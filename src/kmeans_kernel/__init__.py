@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from kmeans_kernel.gradients import Deskewer, OrientedGradients
     from kmeans_kernel.images import FourierFeatures, PixelNormalizer
     from kmeans_kernel.patches import PatchVotingClassifier
+    from kmeans_kernel.patterns import EdgePatterns, image_classifier
     from kmeans_kernel.persistence import load_model, save_model
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Deskewer",
+    "EdgePatterns",
     "FourierFeatures",
     "KMeansKernelClassifier",
     "OrientedGradients",
@@ -27,6 +29,7 @@ __all__ = [
     "PixelNormalizer",
     "SphericalKMeans",
     "datasets",
+    "image_classifier",
     "load_model",
     "paper",
     "save_model",
@@ -36,12 +39,14 @@ __all__ = [
 # answers --help without waiting for scikit-learn.
 _HOMES = {
     "Deskewer": "gradients",
+    "EdgePatterns": "patterns",
     "FourierFeatures": "images",
     "KMeansKernelClassifier": "classifier",
     "OrientedGradients": "gradients",
     "PatchVotingClassifier": "patches",
     "PixelNormalizer": "images",
     "SphericalKMeans": "cluster",
+    "image_classifier": "patterns",
     "load_model": "persistence",
     "save_model": "persistence",
 }

@@ -1,9 +1,9 @@
 """The machine of `_ridge`, for many representatives: conjugate gradients instead of products.
 
 The normal equations of the white features cost n m² operations to set up. Conjugate gradients only
-multiply by them, at some n m K, and need few steps once the equations are preconditioned by what
-they would be if every sample were equal to its representative: the representatives, each as often
-as it has samples, cost m³ and know most of the spectrum.
+multiply by them, at some n m K, and need few steps once the equations are preconditioned by a guess
+at what they are: the scatter of the representatives, each as often as it has samples, and that of a
+few samples about their representatives. It costs m³ and knows most of the spectrum.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import cholesky
+from scipy.linalg import cholesky, solve_triangular
 
 from kmeans_kernel._blocks import Array, blocks_of
 from kmeans_kernel._ridge import RidgeFit, WhiteBasis, divide_by, relative_norm
@@ -26,13 +26,17 @@ Multiply: TypeAlias = Callable[[Array], Array]
 # The kernel of the samples with the representatives is held, in float32, up to this many bytes.
 STORED_UP_TO = 4 << 30
 
-# Steps end when the residual has shrunk by this much: the scores are then exact to four digits.
-TOLERANCE = 1e-5
+# Steps end when the residual has shrunk by this much: what float32 kernel values leave of the
+# scores differs by more from the exact ones.
+TOLERANCE = 1e-3
 
 # A result less exact than this is not used.
-ACCEPTABLE = 1e-4
+ACCEPTABLE = 1e-2
 
 MOST_STEPS = 100
+
+# The samples that the preconditioner looks at, for each representative.
+_SHARE_OF_SAMPLES = 0.25
 
 # A residual so much above the best will not come back.
 _LOST = 100.0
@@ -128,6 +132,7 @@ def solve_by_conjugate_gradients(
     workers: Workers = ALONE,
     *,
     stored_up_to: float = STORED_UP_TO,
+    tolerance: float = TOLERANCE,
 ) -> RidgeFit:
     """Fit to all samples; arguments are trusted.
 
@@ -158,27 +163,51 @@ def solve_by_conjugate_gradients(
         sums = kernel.sums(lambda rows, values: weighted(rows, values @ dual32 - shift), V.shape[1])
         return basis.whiten(sums) + regularization * V
 
-    mean_z, triangle = _preconditioner(basis.factor, counts, regularization)
-    coefficients, reached = conjugate_gradients(multiply, lambda V: divide_by(triangle, V), slopes)
+    mean_z, triangle = _preconditioner(basis, samples, counts, regularization)
+    coefficients, reached = conjugate_gradients(
+        multiply, lambda V: divide_by(triangle, V), slopes, tolerance
+    )
     intercept = mean_y - mean_k @ basis.dual(coefficients)
     return RidgeFit(coefficients, intercept, mean_z, triangle, weight, reached)
 
 
 def _preconditioner(
-    factor: Array, counts: npt.NDArray[Any], regularization: float
+    basis: WhiteBasis, samples: Samples, counts: npt.NDArray[Any], regularization: float
 ) -> tuple[Array, Array]:
-    """Return the normal equations of the representatives, each counted so often.
+    """Guess at the normal equations, in float32.
 
-    Their white features are the rows of the factor. Returns the mean of these, and the lower factor
-    of their covariance + λI.
+    The white features of the representatives are the rows of the factor. Returns their weighted
+    mean, and the lower factor of the guessed covariance + λI.
     """
-    weights = counts / counts.sum()
-    scaled = factor * np.sqrt(weights)[:, None]
-    mean = weights @ factor
-    covariance = scaled.T @ scaled
+    factor = basis.factor.astype(np.float32, order="F")
+    m, weights = len(factor), counts / counts.sum()
+    mean = weights @ basis.factor
+    n_some = max(1, round(_SHARE_OF_SAMPLES * m))
+    some = np.arange(0, len(samples), -(-len(samples) // n_some))
+    cosines = np.asarray(
+        samples.directions(some).astype(np.float32) @ basis.directions.T.astype(np.float32)
+    )
+    nearest = cosines.argmax(axis=1)
+    basis.kernel.apply(cosines)
+    about = solve_triangular(factor, cosines.T, lower=True, check_finite=False).T
+    about -= factor[nearest]
+    shares = samples.weights[some] / samples.weights[some].sum()
+    scatter = np.concatenate([factor, about])
+    scatter *= np.sqrt(np.concatenate([weights, shares]))[:, None].astype(np.float32)
+    covariance = (scatter.T @ scatter).astype(np.float64)
     covariance -= np.outer(mean, mean)
-    covariance[np.diag_indices_from(covariance)] += regularization
-    return mean, cholesky(covariance, lower=True, overwrite_a=True, check_finite=False)
+    return mean, _factor_with_ridge(covariance, regularization)
+
+
+def _factor_with_ridge(covariance: Array, ridge: float) -> Array:
+    """Return the lower factor of a covariance + ridge, more of it if rounding asks for it."""
+    diagonal = covariance.diagonal().copy()
+    while True:
+        np.fill_diagonal(covariance, diagonal + ridge)
+        try:
+            return np.asarray(cholesky(covariance, lower=True, check_finite=False))
+        except np.linalg.LinAlgError:
+            ridge = max(10 * ridge, float(np.finfo(np.float32).eps * diagonal.max()))
 
 
 def conjugate_gradients(

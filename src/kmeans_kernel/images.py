@@ -34,12 +34,12 @@ _OPERATIONS_PER_PIXEL = 200.0
 
 
 class PixelTransformer(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
-    """What the transformers share: they learn nothing but the number of pixels."""
+    """What the transformers share: most learn nothing but the number of pixels."""
 
     _takes_lazy_rows = True
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
-        """Learn the size of the images; there is nothing else to learn.
+        """Learn the size of the images, and whatever else there is to learn.
 
         Parameters
         ----------
@@ -51,15 +51,20 @@ class PixelTransformer(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
         self
         """
         self._check_parameters()
+        shape = _image_shape(X)
         if isinstance(X, LazyRows):
             check_lazy_rows(self, X, reset=True)
         else:
-            check_pixels(self, X, reset=True)
-        self.image_shape_ = self._shape_for(_image_shape(X))
+            X = check_pixels(self, X, reset=True)
+        self.image_shape_ = self._shape_for(shape)
+        self._learn(X)
         return self
 
     def _check_parameters(self) -> None:
         """Refuse what is wrong; there is nothing to check by default."""
+
+    def _learn(self, X: npt.NDArray[Any] | LazyRows) -> None:
+        """Learn from rows of pixels; most have nothing to learn."""
 
     def _shape_for(self, seen: tuple[int, int] | None) -> tuple[int, int] | None:
         """Return what is known of the images' height and width, from what `fit` has seen."""

@@ -1,6 +1,9 @@
 import cmath
 import math
 
+import numpy as np
+import scipy.linalg
+
 from tests.reference.sphere import unit_rows
 
 
@@ -60,7 +63,7 @@ def deskewed(image):
     return [[between(i, j + slant * (i - row)) for j in range(width)] for i in range(height)]
 
 
-def oriented_gradients(image, n_orientations, blur, stride):
+def gradient_maps(image, n_orientations, blur, stride, sharpness):
     height, width = len(image), len(image[0])
 
     def pixel(i, j):
@@ -83,7 +86,61 @@ def oriented_gradients(image, n_orientations, blur, stride):
                     for j in range(width):
                         right = pixel(i, j + 1) - pixel(i, j - 1)
                         down = pixel(i + 1, j) - pixel(i - 1, j)
-                        slope = max(math.cos(angle) * right + math.sin(angle) * down, 0.0)
+                        steepness = math.hypot(right, down)
+                        if steepness == 0:
+                            continue
+                        cosine = (math.cos(angle) * right + math.sin(angle) * down) / steepness
+                        slope = steepness * max(cosine, 0.0) ** sharpness
                         total += weight(i - y) * weight(j - x) * slope
                 features.append(math.sqrt(total))
-    return unit_rows([features])[0]
+    return features
+
+
+def oriented_gradients(image, **options):
+    return unit_rows([gradient_maps(image, **options)])[0]
+
+
+def edge_patterns(image, patterns):
+    height, width = len(image), len(image[0])
+    settings = {"n_orientations": 8, "stride": 2, "sharpness": 8.0}
+    plain = gradient_maps(image, blur=1.5, **settings)
+    fine = gradient_maps(image, blur=1.0, **settings)
+    high, wide = math.ceil(height / 2), math.ceil(width / 2)
+    codes = {}
+    for y in range(high):
+        for x in range(wide):
+            around = [
+                fine[(k * high + y + i) * wide + x + j]
+                if 0 <= y + i < high and 0 <= x + j < wide
+                else 0.0
+                for k in range(8)
+                for i in (-1, 0, 1)
+                for j in (-1, 0, 1)
+            ]
+            strength = math.sqrt(math.fsum(v * v for v in around))
+            direction = unit_rows([around])[0]
+            codes[y, x] = [
+                math.sqrt(strength) * math.exp(-8.0 * (1 - np.dot(direction, pattern)))
+                for pattern in patterns
+            ]
+
+    def places(length):
+        n = math.ceil(length / 4)
+        return [(length - 1) / 2 + 4 * (k - (n - 1) / 2) for k in range(n)]
+
+    def weight(distance):
+        return math.exp(-(distance**2) / 8) / (math.sqrt(2 * math.pi) * 2)
+
+    alike = [[math.exp(-8.0 * (1 - np.dot(a, b))) for b in patterns] for a in patterns]
+    mixing = np.linalg.inv(scipy.linalg.sqrtm(np.array(alike) + 1e-3 * np.eye(len(patterns))))
+    pooled = []
+    for y in places(high):
+        for x in places(wide):
+            total = np.zeros(len(patterns))
+            for (i, j), code in codes.items():
+                total += weight(i - y) * weight(j - x) * np.array(code)
+            pooled.extend(total @ mixing)
+    # the plain edges place by place, as the patterns are
+    plain = [plain[k * high * wide + p] for p in range(high * wide) for k in range(8)]
+    both = unit_rows([plain])[0] + unit_rows([pooled])[0]
+    return [v / math.sqrt(2) for v in both]

@@ -18,6 +18,7 @@ from kmeans_kernel.classifier import KMeansKernelClassifier
 from kmeans_kernel.gradients import Deskewer, OrientedGradients
 from kmeans_kernel.images import FourierFeatures, PixelNormalizer
 from kmeans_kernel.patches import PatchVotingClassifier
+from kmeans_kernel.patterns import PATTERN_SIZE, EdgePatterns
 from kmeans_kernel.persistence._file import ModelFileError, Place
 
 _FLOATS = ("float32", "float64")
@@ -111,6 +112,20 @@ def _build_pixels(kind: type) -> Callable[[dict[str, Any], Place], Any]:
         return transformer
 
     return build
+
+
+def _describe_patterns(transformer: EdgePatterns, place: Place) -> dict[str, Any]:
+    place.put("patterns", transformer.patterns_)
+    return _describe_pixels(transformer, place)
+
+
+def _build_patterns(tree: dict[str, Any], place: Place) -> EdgePatterns:
+    transformer: EdgePatterns = _build_pixels(EdgePatterns)(tree, place)
+    transformer.patterns_ = place.take("patterns", (None, PATTERN_SIZE), ("float32",))
+    lengths = np.linalg.norm(transformer.patterns_.astype(np.float64), axis=1)
+    if (np.abs(lengths - 1) > 1e-3).any():
+        raise ModelFileError("its patterns are not on the unit sphere")
+    return transformer
 
 
 def _describe_classifier(classifier: KMeansKernelClassifier, place: Place) -> dict[str, Any]:
@@ -358,5 +373,6 @@ _KINDS: dict[type, tuple[_Describe, _Build]] = {
     FourierFeatures: (_describe_pixels, _build_pixels(FourierFeatures)),
     Deskewer: (_describe_pixels, _build_pixels(Deskewer)),
     OrientedGradients: (_describe_pixels, _build_pixels(OrientedGradients)),
+    EdgePatterns: (_describe_patterns, _build_patterns),
     StandardScaler: (_describe_scaler, _build_scaler),
 }

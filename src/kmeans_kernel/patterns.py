@@ -1,0 +1,230 @@
+"""Images as patterns of edges, learned from images, and the classifier that looks at these."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib.stride_tricks import sliding_window_view
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.utils import check_random_state
+
+from kmeans_kernel._blocks import Array
+from kmeans_kernel._lazy import LazyRows
+from kmeans_kernel._sphere import unit_rows
+from kmeans_kernel._spherical_kmeans import cluster
+from kmeans_kernel._threads import threads_for
+from kmeans_kernel._validation import check_count
+from kmeans_kernel.classifier import KMeansKernelClassifier
+from kmeans_kernel.gradients import (
+    Deskewer,
+    ImageTransformer,
+    n_sampled,
+    oriented_slopes,
+    sampled,
+    sampling,
+)
+
+RandomState = int | np.random.RandomState | None
+
+# The edges: so many directions, told apart so sharply, sampled every so many pixels.
+_ORIENTATIONS = 8
+_SHARPNESS = 8.0
+_STRIDE = 2
+
+# The blur of the edges that patterns are made of, and of those that stand beside them.
+_FINE_BLUR = 1.0
+_COARSE_BLUR = 1.5
+
+# A neighbourhood: so many samples high and wide.
+_SIDE = 3
+PATTERN_SIZE = _ORIENTATIONS * _SIDE**2
+
+# How alike a neighbourhood is to a pattern: exp(−width (1 − cosine)).
+_WIDTH = 8.0
+
+# What is added to the kernel matrix of the patterns before its inverse root is taken.
+_NUGGET = 1e-3
+
+# The blur of the patterns, and how far they are sampled, in samples of the edges.
+_POOL_BLUR = 2.0
+_POOL_STRIDE = 4
+
+# What patterns are learned from: so many images, and so many neighbourhoods of them. The faintest
+# are left out.
+_MOST_IMAGES = 3000
+_MOST_NEIGHBOURHOODS = 100_000
+_FAINT = 0.3
+_ITERATIONS = 20
+
+
+def image_classifier(
+    n_representatives: int | Literal["auto"] = 1000,
+    *,
+    image_shape: tuple[int, int] | None = None,
+    random_state: RandomState = None,
+    verbose: bool = False,
+) -> Pipeline:
+    """Return the classifier for grey images: upright, as patterns of edges, by representatives.
+
+    It takes images (n, height, width) or rows of pixels, of whatever brightness, and is a
+    scikit-learn pipeline of `Deskewer`, `EdgePatterns` and `KMeansKernelClassifier`.
+
+    Parameters
+    ----------
+    n_representatives : int or "auto", default=1000
+        Representatives of each class, or all of its images if it has fewer. Fewer are faster.
+    image_shape : (height, width) or None, default=None
+        For rows of pixels that are no squares.
+    random_state : int, RandomState instance or None, default=None
+        An int gives the same classifier every time.
+    verbose : bool, default=False
+        Whether to write progress to standard error.
+
+    Examples
+    --------
+    >>> from kmeans_kernel import image_classifier
+    >>> from kmeans_kernel.datasets import load_digits
+    >>> digits = load_digits()
+    >>> model = image_classifier(20, random_state=0).fit(digits.X_train, digits.y_train)
+    >>> bool(model.score(digits.X_test, digits.y_test) > 0.95)
+    True
+    """
+    return make_pipeline(
+        Deskewer(image_shape),
+        EdgePatterns(image_shape=image_shape, random_state=random_state),
+        KMeansKernelClassifier(
+            n_representatives, lift=0.0, random_state=random_state, verbose=verbose
+        ),
+    )
+
+
+class EdgePatterns(ClassNamePrefixFeaturesOutMixin, ImageTransformer):
+    """How much of each of some typical patterns of edges there is, in each part of the image.
+
+    The edges of each direction are sampled as `OrientedGradients` does. Every neighbourhood of
+    3 × 3 samples is compared, by a Gaussian kernel of the cosine, with typical ones: the centroids
+    of cosine K-means over those of the training images. How alike they are, times the root of how
+    strong the edges are, is made independent of how alike the patterns are to each other, blurred
+    and sampled. Patterns and plain edges stand side by side, and weigh the same.
+
+    Parameters
+    ----------
+    n_patterns : int, default=128
+        Patterns, at most; there may be fewer neighbourhoods.
+    random_state : int, RandomState instance or None, default=None
+        Decides what patterns are learned from, and where K-means begins.
+    image_shape : (height, width) or None, default=None
+        For rows of pixels that are no squares.
+
+    Attributes
+    ----------
+    patterns_ : ndarray of shape (n_patterns, 72)
+        The patterns, unit rows: 8 directions at each of 3 × 3 places.
+    n_features_in_ : int
+        Number of pixels seen in `fit`.
+    image_shape_ : (height, width)
+
+    Examples
+    --------
+    >>> from kmeans_kernel import EdgePatterns
+    >>> from kmeans_kernel.datasets import load_digits
+    >>> EdgePatterns(random_state=0).fit_transform(load_digits().X_train).shape
+    (1257, 256)
+    """
+
+    def __init__(
+        self,
+        n_patterns: int = 128,
+        *,
+        random_state: RandomState = None,
+        image_shape: tuple[int, int] | None = None,
+    ) -> None:
+        self.n_patterns = n_patterns
+        self.random_state = random_state
+        self.image_shape = image_shape
+
+    def _check_parameters(self) -> None:
+        check_count(self, "n_patterns")
+
+    def _learn(self, X: npt.NDArray[Any] | LazyRows) -> None:
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        rng = np.random.default_rng(seed)
+        some = np.sort(rng.choice(len(X), min(len(X), _MOST_IMAGES), replace=False))
+        slopes = self._slopes(X[some].astype(np.float32))
+        found = neighbourhoods(edges(slopes, _FINE_BLUR)).reshape(-1, PATTERN_SIZE)
+        strengths = np.linalg.norm(found, axis=1)
+        found = found[(strengths > 0) & (strengths >= np.quantile(strengths, _FAINT))]
+        if len(found) > _MOST_NEIGHBOURHOODS:
+            found = found[np.sort(rng.choice(len(found), _MOST_NEIGHBOURHOODS, replace=False))]
+        with threads_for(2.0 * _ITERATIONS * self.n_patterns * found.size):
+            self.patterns_ = cluster(
+                unit_rows(found), self.n_patterns, init="random", tol=0.0, max_iter=_ITERATIONS,
+                rng=rng,
+            ).centroids  # fmt: skip
+
+    def _slopes(self, X: Array) -> Array:
+        return oriented_slopes(self._images(X), _ORIENTATIONS, _SHARPNESS)
+
+    @property
+    def _n_features_out(self) -> int:
+        samples = [n_sampled(length, _STRIDE) for length in self.image_shape_]
+        pooled = [n_sampled(length, _POOL_STRIDE) for length in samples]
+        return _ORIENTATIONS * int(np.prod(samples)) + len(self.patterns_) * int(np.prod(pooled))
+
+    def _write_features(self, X: Array, out: Array) -> None:
+        slopes = self._slopes(X.astype(out.dtype, copy=False))
+        plain = edges(slopes, _COARSE_BLUR).reshape(len(X), -1)
+        n_plain = plain.shape[1]
+        patterns = self.patterns_.astype(out.dtype)
+        codes = pattern_codes(edges(slopes, _FINE_BLUR), patterns, decorrelation(patterns))
+        out[:, :n_plain] = unit_rows(plain, dtype=out.dtype)
+        out[:, n_plain:] = unit_rows(codes.reshape(len(X), -1), dtype=out.dtype)
+        out *= np.sqrt(0.5)
+
+
+def edges(slopes: Array, blur: float) -> Array:
+    """Return the (n, height', width', orientations) roots of slopes, blurred and sampled."""
+    return np.moveaxis(np.sqrt(sampled(slopes, blur, _STRIDE)), 1, -1)
+
+
+def neighbourhoods(maps: Array) -> Array:
+    """Return the (n, height, width, side² d) neighbourhoods of maps (n, height, width, d).
+
+    Beyond the border all is zero.
+    """
+    margin = _SIDE // 2
+    padded = np.pad(maps, [(0, 0), (margin, margin), (margin, margin), (0, 0)])
+    windows = sliding_window_view(padded, (_SIDE, _SIDE), axis=(1, 2))
+    return np.ascontiguousarray(windows).reshape(*maps.shape[:3], -1)
+
+
+def decorrelation(patterns: Array) -> Array:
+    """Return the (J, J) inverse root of the kernel matrix of unit rows."""
+    values, axes = np.linalg.eigh(likeness(patterns.astype(np.float64), patterns))
+    root = (axes / np.sqrt(np.maximum(values, 0.0) + _NUGGET)) @ axes.T
+    return np.asarray(root.astype(patterns.dtype))
+
+
+def likeness(U: Array, patterns: Array) -> Array:
+    """Return the (n, J) kernel of unit rows with patterns."""
+    values = np.asarray(U @ patterns.T)
+    values -= 1.0
+    values *= _WIDTH
+    return np.exp(values, out=values)
+
+
+def pattern_codes(maps: Array, patterns: Array, mixing: Array) -> Array:
+    """Return the (n, height', width', J) pooled codes of edges (n, height, width, d)."""
+    n, height, width = maps.shape[:3]
+    rows = neighbourhoods(maps).reshape(-1, patterns.shape[1])
+    strengths = np.linalg.norm(rows, axis=1)
+    rows /= np.where(strengths > 0, strengths, 1)[:, None]
+    codes = likeness(rows, patterns)
+    codes *= np.sqrt(strengths)[:, None]
+    down = sampling(height, _POOL_BLUR, _POOL_STRIDE).astype(maps.dtype)
+    right = sampling(width, _POOL_BLUR, _POOL_STRIDE).astype(maps.dtype)
+    pooled = (down @ codes.reshape(n, height, -1)).reshape(n, len(down), width, -1)
+    return np.asarray(right @ pooled @ mixing)
