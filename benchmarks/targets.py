@@ -18,15 +18,19 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack
-from sklearn.cluster import KMeans
+from sklearn.cluster import KMeans as SklearnKMeans
 from sklearn.utils import Bunch
 
 from benchmarks import plain
 from benchmarks.contest import RESULTS, Work, against_bytes, against_limit, against_rivals
-from kmeans_kernel import paper
-from kmeans_kernel._kernels import ExactGram, Polynomial, gram_matrix
+from kmeans_kernel import KMeansKernelClassifier, paper
+from kmeans_kernel._conjugate import ACCEPTABLE, solve_by_conjugate_gradients
+from kmeans_kernel._kernels import ExactGram, Gaussian, Polynomial, gram_matrix
 from kmeans_kernel._lssvm import solve_on_representatives
 from kmeans_kernel._model import FittedModel
+from kmeans_kernel._representation import KMeans, Unwatched, represent
+from kmeans_kernel._ridge import NormalEquations, WhiteBasis, sum_moments
+from kmeans_kernel._samples import Labelled, Placement, Samples
 from kmeans_kernel._spherical_kmeans import cluster
 from kmeans_kernel._threads import Threads
 from kmeans_kernel.datasets import load_mnist
@@ -59,7 +63,7 @@ def kmeans_contest(X: np.ndarray, q: int, iterations: int | None) -> tuple[int, 
     n = iterations or ours()
 
     def by_scikit_learn() -> None:
-        KMeans(q, init=first, n_init=1, max_iter=n, tol=0, algorithm="lloyd").fit(X)
+        SklearnKMeans(q, init=first, n_init=1, max_iter=n, tol=0, algorithm="lloyd").fit(X)
 
     def by_faiss() -> None:
         import faiss
@@ -157,6 +161,41 @@ def predict_contest(rows: np.ndarray, test: np.ndarray, m: int) -> dict[str, Wor
     return {"ours": lambda: model.scores(test, Threads()), "bare": bare}
 
 
+def samples_contest(mnist: Bunch, q: int) -> dict[str, Work]:
+    """Return the fit of q representatives a class to all images, by both solvers."""
+    workers, kernel, regularization = Threads(), Gaussian(2.0), 1e-7
+    pixels = PixelNormalizer().fit_transform(mnist.X_train)
+    data = Labelled(pixels, mnist.y_train.astype(np.intp), np.arange(10))
+    placement = Placement(0.0)
+    rngs = [np.random.default_rng(k) for k in range(10)]
+    found = represent(data, KMeans(q, "random", 1e-6, 300), placement, rngs, Unwatched(), workers)
+    samples = Samples(data, placement)
+
+    def ours() -> None:
+        basis = WhiteBasis.of(found.directions, kernel, workers)
+        fit = solve_by_conjugate_gradients(basis, samples, found.counts, regularization, workers)
+        if fit.relative_residual > ACCEPTABLE:
+            raise RuntimeError(f"conjugate gradients ended at {fit.relative_residual}")
+
+    def normal() -> None:
+        basis = WhiteBasis.of(found.directions, kernel, workers)
+        NormalEquations.of(sum_moments(basis, samples, workers)).solve(regularization)
+
+    return {"ours": ours, "normal equations": normal}
+
+
+def choice_contest(mnist: Bunch, n: int) -> dict[str, Work]:
+    """Return a fit that chooses for itself, and one that is given what the first has chosen."""
+    pixels, labels = PixelNormalizer().fit_transform(mnist.X_train[:n]), mnist.y_train[:n]
+    found = KMeansKernelClassifier(random_state=0).fit(pixels, labels)
+    given = {"gamma": found.gamma_, "regularization": found.regularization_}
+
+    def fit(**options: Any) -> Work:
+        return lambda: KMeansKernelClassifier(random_state=0, **options).fit(pixels, labels)
+
+    return {"ours": fit(), "bare": fit(**given)}
+
+
 def program_contest(q: int, errors: dict[str, float], n_train: int = 60_000) -> dict[str, Work]:
     """Return the whole raw + FFT program by ours and as plainly as the paper reads."""
 
@@ -213,6 +252,15 @@ def rows(mnist: Bunch, *, quick: bool) -> Iterator[tuple[str, Callable[[], dict[
         row = against_rivals(title, works, REPEATS, 6.0, ["plain float64"])
         return {**row, "error_percent": {name: round(e, 2) for name, e in errors.items()}}
 
+    def conjugate(q: int) -> dict[str, Any]:
+        title = f"fit to 60,000 images, m = {10 * q:,}, by conjugate gradients"
+        works = samples_contest(mnist, q)
+        return against_rivals(title, works, 1, 3.0, ["normal equations"])
+
+    def choice(n: int) -> dict[str, Any]:
+        title = f"fit of {n:,} images, Q = 100, all chosen; bare: all given"
+        return against_limit(title, choice_contest(mnist, n), REPEATS, 10.0)
+
     def imports() -> dict[str, Any]:
         title = "import of the package; bare: of scikit-learn's classifier modules"
         return against_limit(title, import_contest(), 3 if quick else 7, 1.5)
@@ -223,6 +271,8 @@ def rows(mnist: Bunch, *, quick: bool) -> Iterator[tuple[str, Callable[[], dict[
         yield f"solve {m}", lambda m=m: solve(m)
     yield "predict", lambda: predict(4000 if quick else 10_000)
     yield "program", lambda: program(100 if quick else 1000)
+    yield "conjugate gradients", lambda: conjugate(200 if quick else 1000)
+    yield "choice", lambda: choice(3000 if quick else 60_000)
     yield "imports", imports
     if quick:
         return

@@ -21,7 +21,7 @@ from typer.main import get_command
 
 import kmeans_kernel
 from benchmarks import draw
-from experiments import tables
+from experiments import images, tables
 from kmeans_kernel import datasets, paper, peers, reproduction
 from kmeans_kernel.cli.app import app
 from kmeans_kernel.files import write_whole
@@ -71,6 +71,10 @@ def generated() -> dict[Path, str]:
         ROOT / "docs" / "method.md": {
             "tables": tables_table(),
             "calibration": calibration_table(),
+        },
+        ROOT / "docs" / "images.md": {
+            "image test": image_test_table(),
+            "images": images_table(),
         },
     }
     files = {ROOT / "docs" / "api.md": api_page(), ROOT / "docs" / "cli.md": cli_page()}
@@ -301,6 +305,45 @@ def calibration_table() -> str:
         gap = statistics.mean(methods[method] for methods in gaps.values())
         lines.append(f"| {method} | {loss:.3f} | {gap:.2f} |")
     return "\n".join(lines)
+
+
+def image_test_table() -> str:
+    """Return what `image_classifier` came to on the test images."""
+    rows = read_json(EXPERIMENTS / "images_test.json")["rows"]
+    lines = [
+        "| data | test error | training | prediction of 10,000 | γ | λ |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    lines += [
+        f"| {peers.TITLES[row['data']]} | {row['error_percent']:.2f} % "
+        f"| {row['fit_seconds']:.0f} s | {row['predict_seconds']:.0f} s "
+        f"| {row['gamma']:g} | {row['regularization']:.1e} |"
+        for row in rows
+    ]
+    return "\n".join([*lines, "", machine_note("`python -m experiments.images --test`", rows)])
+
+
+def images_table() -> str:
+    """Return what was looked at in images, and the validation error it came to."""
+    found: dict[tuple[str, bool, int], dict[str, dict[str, Any]]] = {}
+    rows = read_json(EXPERIMENTS / "images.json")["rows"]
+    for row in rows:
+        found.setdefault((row["features"], row["upright"], row["q"]), {})[row["data"]] = row
+    lines = [
+        "| | upright | Q | features | MNIST, % | Fashion-MNIST, % | training |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for (features, upright, q), of in found.items():
+        if len(of) < len(images.LOADERS):
+            continue
+        errors = " | ".join(f"{of[data]['error_percent']:.2f}" for data in images.LOADERS)
+        seconds = max(row["fit_seconds"] for row in of.values())
+        lines.append(
+            f"| {features} | {'yes' if upright else 'no'} | {q} | {of['mnist']['n_features']} "
+            f"| {errors} | {seconds:.0f} s |"
+        )
+    note = "Validation error; training is the longer of the two"
+    return "\n".join([*lines, "", machine_note(note, rows)])
 
 
 def machine_note(how: str, rows: Iterable[dict[str, Any]]) -> str:

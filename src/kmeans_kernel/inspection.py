@@ -73,7 +73,7 @@ def describe(estimator: Any) -> dict[str, Any]:
 def representative_images(estimator: Any, per_class: int) -> npt.NDArray[Any] | None:
     """Return (K, per_class, height, width) images of the largest representatives, if they are some.
 
-    None when the classifier was not trained on images. Missing ones are NaN.
+    None when the classifier did not see pixels. Missing ones are NaN.
     """
     shape = _image_shape(estimator)
     if shape is None:

@@ -96,12 +96,23 @@ def test_images_and_their_representatives(features, folder, tmp_path):
     assert picture.read_bytes()[:4] == b"\x89PNG"
 
 
+def test_patterns_of_images(folder, tmp_path):
+    model, data = tmp_path / "model", folder / "images-idx3-ubyte"
+    succeed("fit", data, "--features", "patterns", "-q", "5", "-o", model, "--gamma", "2")
+    assert json.loads(succeed("evaluate", model, data, "--json"))["error_percent"] < 10
+    told = succeed("inspect", model)
+    assert "Deskewer → EdgePatterns → KMeansKernelClassifier" in told
+    assert "Gaussian, gamma 2" in told
+    picture = tmp_path / "no.png"
+    assert "are no images" in refuse("inspect", model, "--picture", picture)
+
+
 def test_inspect(folder):
     said = succeed("inspect", folder / "iris.model")
     assert "StandardScaler → KMeansKernelClassifier" in said
     assert "sepal length" in said
     assert "setosa" in said
-    assert "was not trained on images" in refuse(
+    assert "are no images" in refuse(
         "inspect", folder / "iris.model", "--picture", folder / "no.png"
     )
 

@@ -57,7 +57,9 @@ def inspect(
         if picture is not None:
             images = representative_images(estimator, _PER_CLASS)
             if images is None:
-                fail(f"{model} was not trained on images, so there is no picture of it.")
+                fail(
+                    f"The representatives of {model} are no images, so there is no picture of them."
+                )
             draw_representatives(images, [c["label"] for c in found["classes"]], picture)
         if as_json:
             write_json(found)
