@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 from kmeans_kernel._blocks import Array
 from kmeans_kernel._kernels import Gaussian, Polynomial
 from kmeans_kernel.classifier import KMeansKernelClassifier
-from kmeans_kernel.images import FourierFeatures, PixelNormalizer
+from kmeans_kernel.images import FourierFeatures, PixelNormalizer, PixelTransformer
 from kmeans_kernel.patches import PatchVotingClassifier
 
 
@@ -31,7 +31,7 @@ def sees_images(estimator: Any) -> bool:
     """Say whether an estimator takes images (n, height, width)."""
     if isinstance(estimator, Pipeline):
         return sees_images(estimator[0])
-    return isinstance(estimator, PatchVotingClassifier | PixelNormalizer | FourierFeatures)
+    return isinstance(estimator, PatchVotingClassifier | PixelTransformer)
 
 
 def describe(estimator: Any) -> dict[str, Any]:
