@@ -46,7 +46,6 @@ ROWS: list[tuple[str, bool, int]] = [
     ("twice the patterns", True, 100),
     ("patterns", True, 300),
     ("patterns", True, 1000),
-    ("patterns", True, 1500),
 ]
 
 
