@@ -144,9 +144,8 @@ def targets_table() -> str:
             f"| {row['work']}{told} | {ours:.2f} {unit} | {others} | {row['ratio']:.2f} "
             f"| {row['target']} | {'yes' if row['met'] else 'no'} |"
         )
-    return "\n".join(
-        [*lines, "", machine_note("Medians of at least three; one run where it takes minutes", results["rows"].values())]
-    )
+    note = "Medians of at least three; one run where it takes minutes"
+    return "\n".join([*lines, "", machine_note(note, results["rows"].values())])
 
 
 def peers_table() -> str:
