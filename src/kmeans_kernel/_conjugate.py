@@ -101,10 +101,13 @@ class SampleKernel:
         """Return the kernel values of a block."""
         if self.held is not None:
             return self.held[k]
-        rows = self.samples.directions(self.blocks[k]).astype(np.float32)
-        values = np.asarray(rows @ self.directions.T)
+        values = self.cosines(self.blocks[k])
         self.basis.kernel.apply(values)
         return values
+
+    def cosines(self, rows: Any) -> Array:
+        """Return the float32 cosines of some samples with the representatives."""
+        return np.asarray(self.samples.directions(rows).astype(np.float32) @ self.directions.T)
 
     def sums(self, residuals: Callable[[slice, Array], Array], K: int) -> Array:
         """Return Σ kᵢ rᵢᵀ (m, K).
@@ -163,7 +166,7 @@ def solve_by_conjugate_gradients(
         sums = kernel.sums(lambda rows, values: weighted(rows, values @ dual32 - shift), V.shape[1])
         return basis.whiten(sums) + regularization * V
 
-    mean_z, triangle = _preconditioner(basis, samples, counts, regularization)
+    mean_z, triangle = _preconditioner(kernel, counts, regularization)
     coefficients, reached = conjugate_gradients(
         multiply, lambda V: divide_by(triangle, V), slopes, tolerance
     )
@@ -172,24 +175,23 @@ def solve_by_conjugate_gradients(
 
 
 def _preconditioner(
-    basis: WhiteBasis, samples: Samples, counts: npt.NDArray[Any], regularization: float
+    kernel: SampleKernel, counts: npt.NDArray[Any], regularization: float
 ) -> tuple[Array, Array]:
     """Guess at the normal equations, in float32.
 
     The white features of the representatives are the rows of the factor. Returns their weighted
     mean, and the lower factor of the guessed covariance + λI.
     """
+    basis, samples = kernel.basis, kernel.samples
     factor = basis.factor.astype(np.float32, order="F")
     m, weights = len(factor), counts / counts.sum()
     mean = weights @ basis.factor
     n_some = max(1, round(_SHARE_OF_SAMPLES * m))
     some = np.arange(0, len(samples), -(-len(samples) // n_some))
-    cosines = np.asarray(
-        samples.directions(some).astype(np.float32) @ basis.directions.T.astype(np.float32)
-    )
-    nearest = cosines.argmax(axis=1)
-    basis.kernel.apply(cosines)
-    about = solve_triangular(factor, cosines.T, lower=True, check_finite=False).T
+    values = kernel.cosines(some)
+    nearest = values.argmax(axis=1)
+    basis.kernel.apply(values)
+    about = solve_triangular(factor, values.T, lower=True, check_finite=False).T
     about -= factor[nearest]
     shares = samples.weights[some] / samples.weights[some].sum()
     scatter = np.concatenate([factor, about])

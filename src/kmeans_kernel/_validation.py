@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,9 @@ from sklearn.utils.validation import (
 from kmeans_kernel._blocks import row_blocks
 from kmeans_kernel._lazy import LazyRows
 from kmeans_kernel._rows import Matrix
+
+# What decides chance, as scikit-learn has it.
+RandomState: TypeAlias = int | np.random.RandomState | None
 
 
 def check_count(owner: object, name: str, maximum: int | None = None) -> int:

@@ -29,6 +29,7 @@ from kmeans_kernel._spherical_kmeans import Init
 from kmeans_kernel._threads import threads_for
 from kmeans_kernel._training import Settings, train
 from kmeans_kernel._validation import (
+    RandomState,
     check_auto,
     check_count,
     check_number,
@@ -165,7 +166,7 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         max_iter: int = 300,
         feature_scales: Literal["auto", "learned"] | None = "auto",
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomState = None,
         verbose: bool = False,
     ) -> None:
         self.n_representatives = n_representatives

@@ -24,7 +24,13 @@ from kmeans_kernel._rows import multiply_into, row_width
 from kmeans_kernel._sphere import unit_rows
 from kmeans_kernel._spherical_kmeans import Init, cluster
 from kmeans_kernel._threads import threads_for
-from kmeans_kernel._validation import check_count, check_number, check_option, check_rows
+from kmeans_kernel._validation import (
+    RandomState,
+    check_count,
+    check_number,
+    check_option,
+    check_rows,
+)
 
 
 class SphericalKMeans(
@@ -78,7 +84,7 @@ class SphericalKMeans(
         init: Init = "random",
         tol: float = 1e-6,
         max_iter: int = 300,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomState = None,
         verbose: bool = False,
     ) -> None:
         self.n_clusters = n_clusters

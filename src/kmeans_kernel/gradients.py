@@ -188,10 +188,10 @@ def oriented_slopes(images: Array, n_orientations: int, sharpness: float) -> Arr
     down = padded[:, 2:, 1:-1] - padded[:, :-2, 1:-1]
     right = padded[:, 1:-1, 2:] - padded[:, 1:-1, :-2]
     steepness = np.hypot(down, right)
-    flat = steepness == 0
+    divisor = np.where(steepness > 0, steepness, 1)
+    down /= divisor
+    right /= divisor
     out = np.empty((n, n_orientations, height, width), dtype=images.dtype)
-    steep = np.where(flat, 1, steepness)
-    down, right = down / steep, right / steep
     for k, angle in enumerate(2 * np.pi * np.arange(n_orientations) / n_orientations):
         cosines = float(np.cos(angle)) * right + float(np.sin(angle)) * down
         out[:, k] = steepness * np.maximum(cosines, 0) ** sharpness

@@ -7,16 +7,14 @@ rows of pixels.
 
 from __future__ import annotations
 
-import numpy as np
 from sklearn.pipeline import Pipeline, make_pipeline
 
+from kmeans_kernel._validation import RandomState
 from kmeans_kernel.classifier import KMeansKernelClassifier
 from kmeans_kernel.images import FourierFeatures, PixelNormalizer
 from kmeans_kernel.patches import PatchVotingClassifier
 
 __all__ = ["classifier", "patches", "raw", "raw_fft"]
-
-RandomState = int | np.random.RandomState | None
 
 
 def raw(q: int = 100, *, random_state: RandomState = None, verbose: bool = False) -> Pipeline:

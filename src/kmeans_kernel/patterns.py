@@ -16,7 +16,7 @@ from kmeans_kernel._lazy import LazyRows
 from kmeans_kernel._sphere import unit_rows
 from kmeans_kernel._spherical_kmeans import cluster
 from kmeans_kernel._threads import threads_for
-from kmeans_kernel._validation import check_count
+from kmeans_kernel._validation import RandomState, check_count
 from kmeans_kernel.classifier import KMeansKernelClassifier
 from kmeans_kernel.gradients import (
     Deskewer,
@@ -26,8 +26,6 @@ from kmeans_kernel.gradients import (
     sampled,
     sampling,
 )
-
-RandomState = int | np.random.RandomState | None
 
 # The edges: so many directions, told apart so sharply, sampled every so many pixels.
 _ORIENTATIONS = 8
@@ -160,10 +158,16 @@ class EdgePatterns(ClassNamePrefixFeaturesOutMixin, ImageTransformer):
         if len(found) > _MOST_NEIGHBOURHOODS:
             found = found[np.sort(rng.choice(len(found), _MOST_NEIGHBOURHOODS, replace=False))]
         with threads_for(2.0 * _ITERATIONS * self.n_patterns * found.size):
-            self.patterns_ = cluster(
+            clustering = cluster(
                 unit_rows(found), self.n_patterns, init="random", tol=0.0, max_iter=_ITERATIONS,
                 rng=rng,
-            ).centroids  # fmt: skip
+            )  # fmt: skip
+        self._keep(clustering.centroids)
+
+    def _keep(self, patterns: Array) -> None:
+        """Take patterns for those that were learned."""
+        self.patterns_ = patterns
+        self._mixing = decorrelation(patterns)
 
     def _slopes(self, X: Array) -> Array:
         return oriented_slopes(self._images(X), _ORIENTATIONS, _SHARPNESS)
@@ -178,8 +182,11 @@ class EdgePatterns(ClassNamePrefixFeaturesOutMixin, ImageTransformer):
         slopes = self._slopes(X.astype(out.dtype, copy=False))
         plain = edges(slopes, _COARSE_BLUR).reshape(len(X), -1)
         n_plain = plain.shape[1]
-        patterns = self.patterns_.astype(out.dtype)
-        codes = pattern_codes(edges(slopes, _FINE_BLUR), patterns, decorrelation(patterns))
+        codes = pattern_codes(
+            edges(slopes, _FINE_BLUR),
+            self.patterns_.astype(out.dtype, copy=False),
+            self._mixing.astype(out.dtype, copy=False),
+        )
         out[:, :n_plain] = unit_rows(plain, dtype=out.dtype)
         out[:, n_plain:] = unit_rows(codes.reshape(len(X), -1), dtype=out.dtype)
         out *= np.sqrt(0.5)
@@ -202,10 +209,9 @@ def neighbourhoods(maps: Array) -> Array:
 
 
 def decorrelation(patterns: Array) -> Array:
-    """Return the (J, J) inverse root of the kernel matrix of unit rows."""
+    """Return the (J, J) inverse root of the kernel matrix of unit rows, in float64."""
     values, axes = np.linalg.eigh(likeness(patterns.astype(np.float64), patterns))
-    root = (axes / np.sqrt(np.maximum(values, 0.0) + _NUGGET)) @ axes.T
-    return np.asarray(root.astype(patterns.dtype))
+    return np.asarray((axes / np.sqrt(np.maximum(values, 0.0) + _NUGGET)) @ axes.T)
 
 
 def likeness(U: Array, patterns: Array) -> Array:

@@ -169,19 +169,18 @@ def make_estimator(
         return make_pipeline(
             StandardScaler(), KMeansKernelClassifier(q, random_state=seed, **options)
         )
-    given = {"n_representatives": q, **options}
     if kind == "patterns":
-        return image_classifier(random_state=seed).set_params(
-            **{f"kmeanskernelclassifier__{name}": value for name, value in given.items()}
-        )
-    if "gamma" in options:
+        estimator: Any = image_classifier(random_state=seed)
+    elif "gamma" in options:
         raise ValueError(
             f"--gamma belongs to the Gaussian kernel, and {kind} has a polynomial one."
         )
-    estimator = getattr(paper, kind)(random_state=seed)
+    else:
+        estimator = getattr(paper, kind)(random_state=seed)
     if kind == "patches":
         estimator.set_params(patch_shape=_patch_shape(table))
     prefix = "classifier__" if kind == "patches" else ""
+    given = {"n_representatives": q, **options}
     return estimator.set_params(
         **{f"{prefix}kmeanskernelclassifier__{name}": value for name, value in given.items()}
     )

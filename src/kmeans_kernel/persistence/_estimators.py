@@ -121,11 +121,17 @@ def _describe_patterns(transformer: EdgePatterns, place: Place) -> dict[str, Any
 
 def _build_patterns(tree: dict[str, Any], place: Place) -> EdgePatterns:
     transformer: EdgePatterns = _build_pixels(EdgePatterns)(tree, place)
-    transformer.patterns_ = place.take("patterns", (None, PATTERN_SIZE), ("float32",))
-    lengths = np.linalg.norm(transformer.patterns_.astype(np.float64), axis=1)
-    if (np.abs(lengths - 1) > 1e-3).any():
-        raise ModelFileError("its patterns are not on the unit sphere")
+    patterns = place.take("patterns", (None, PATTERN_SIZE), ("float32",))
+    _check_unit_rows("patterns", patterns)
+    transformer._keep(patterns)
     return transformer
+
+
+def _check_unit_rows(name: str, rows: npt.NDArray[Any]) -> None:
+    """Refuse rows that have another length than one; a row that is zero has no direction."""
+    lengths = np.linalg.norm(rows.astype(np.float64), axis=1)
+    if (np.abs(lengths[lengths > 0] - 1) > 1e-3).any():
+        raise ModelFileError(f"its {name} are not on the unit sphere")
 
 
 def _describe_classifier(classifier: KMeansKernelClassifier, place: Place) -> dict[str, Any]:
@@ -181,9 +187,7 @@ def _build_model(tree: dict[str, Any], place: Place, n_features: int) -> FittedM
     owned = np.unique(owners).tolist()
     if owned != list(range(len(classes))) or (counts < 0).any():
         raise ModelFileError("its representatives do not belong to its classes")
-    lengths = np.linalg.norm(directions.astype(np.float64), axis=1)
-    if (np.abs(lengths[lengths > 0] - 1) > 1e-3).any():
-        raise ModelFileError("its representatives are not on the unit sphere")
+    _check_unit_rows("representatives", directions)
     scales = None
     if place.has("feature_scales"):
         scales = place.take("feature_scales", (n_features,), ("float64",))
