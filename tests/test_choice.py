@@ -12,7 +12,8 @@ from kmeans_kernel._selection import LARGE_CLUSTERS, falls
 from kmeans_kernel.plots import plot_growth
 
 KMEANS = KMeans(10, "random", 1e-6, 300)
-ALL_OPEN = Open(None, None, None, None)
+FAMILY = (Gaussian,)
+ALL_OPEN = Open(FAMILY, None, None, None)
 
 
 def labelled(n, d=4, n_classes=2, seed=0, weights=None):
@@ -49,7 +50,7 @@ def test_what_is_given_needs_no_choice():
     assert (given.kernel, given.regularization, given.placement.lift) == (Gaussian(1.0), 0.1, 2.0)
     assert given.temperature is None
     for missing in (
-        Open(None, 0.1, 2.0, None),
+        Open(FAMILY, 0.1, 2.0, None),
         Open(Gaussian(1.0), None, 2.0, None),
         Open(Gaussian(1.0), 0.1, 2.0, "auto"),
     ):
@@ -97,9 +98,9 @@ def test_the_penalty_of_all_samples_carries_over():
     """λW is the same for the part that was tried and for the whole."""
     chosen = run(labelled(5000))
     tried = LARGE_CLUSTERS * 20
-    assert chosen.regularization * 5000 == pytest.approx(chosen.choice.regularization * tried)
+    assert chosen.regularization * 5000 == pytest.approx(chosen.squares.regularization * tried)
     chosen = run(labelled(5000), fit_on="representatives")
-    assert chosen.regularization == chosen.choice.regularization
+    assert chosen.regularization == chosen.squares.regularization
 
 
 def test_features_that_say_nothing_are_scaled_down():

@@ -39,10 +39,19 @@ def fit(X, y, n_representatives=20, **options):
     return KMeansKernelClassifier(n_representatives, random_state=0, **options).fit(X, y)
 
 
+NAIVE = {"gaussian": "gaussian", "laplace": "laplacian"}
+
+
 @pytest.mark.parametrize(
     "options",
-    [{}, PAPER, {**PAPER, "kernel": "gaussian", "lift": "auto", "gamma": "auto"}, {"degree": 3}],
-    ids=["default", "paper", "on representatives", "poly"],
+    [
+        {},
+        {"kernel": "gaussian"},
+        PAPER,
+        {**PAPER, "kernel": "gaussian", "lift": "auto", "gamma": "auto"},
+        {"kernel": "poly", "degree": 3},
+    ],
+    ids=["default", "gaussian", "paper", "on representatives", "poly"],
 )
 def test_attributes_define_the_scores(table, options):
     X, y = table
@@ -56,7 +65,7 @@ def test_attributes_define_the_scores(table, options):
     def kernel(cosine):
         if found.kernel == "poly":
             return naive_kernels.polynomial(cosine, found.degree)
-        return naive_kernels.gaussian(cosine, found.gamma_)
+        return getattr(naive_kernels, NAIVE[found.kernel_])(cosine, found.gamma_)
 
     expected = naive_model.scores(
         scales * X[:20], directions, found.dual_coef_, found.intercept_, kernel, lift
@@ -69,7 +78,7 @@ def test_attributes_define_the_scores(table, options):
             gram, targets, found.regularization_, found.dual_coef_, found.intercept_
         )
         assert residual <= 1e-6
-    assert found.relative_residual_ <= 1e-6
+    assert found.relative_residual_ <= (1e-2 if found.loss_ == "logistic" else 1e-6)
     assert found.n_iter_.shape == (3,)
     assert found.representative_counts_.sum() == len(X)
     stages = {"sphere", "kmeans", "kernel", "solve"}
@@ -254,7 +263,8 @@ def test_verbose_tells_of_each_class_and_the_solve(table, capsys, monkeypatch):
 def test_float64_copies_are_not_kept(table):
     X, y = table
     assert fit(X, y).representatives_.dtype == np.float64  # a small model
-    assert fit(X.astype(np.float32), y).decision_function(X.astype(np.float32)).dtype == np.float32
+    narrow = fit(X.astype(np.float32), y, kernel="gaussian", loss="squared")
+    assert narrow.decision_function(X.astype(np.float32)).dtype == np.float32
 
 
 def test_a_large_model_keeps_float32(rng):
@@ -277,7 +287,7 @@ BAD_PARAMETERS = [
     ("fit_on", "rows", "one of 'samples', 'representatives', got 'rows'"),
     ("feature_scales", "yes", "one of 'auto', 'learned', got 'yes'"),
     ("class_weight", "even", "a dict from labels to weights, 'balanced' or None, got 'even'"),
-    ("kernel", "linear", "one of 'gaussian', 'poly', got 'linear'"),
+    ("kernel", "linear", "one of 'auto', 'gaussian', 'laplace', 'poly', got 'linear'"),
     ("degree", 0, "a whole number of at least 1 and at most 1000, got 0"),
     ("degree", 2.5, "a whole number of at least 1 and at most 1000, got 2.5"),
     ("gamma", 0.0, "a number above 0 and at most 1e\\+06, got 0.0"),

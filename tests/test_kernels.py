@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from kmeans_kernel import _kernels
-from kmeans_kernel._kernels import ExactGram, Gaussian, Polynomial, gram_matrix
+from kmeans_kernel._kernels import ExactGram, Gaussian, Laplacian, Polynomial, gram_matrix
 from kmeans_kernel._sphere import unit_rows
 from kmeans_kernel._threads import Threads
 from kmeans_kernel._workers import ALONE
@@ -10,6 +10,8 @@ from tests.reference import kernels as twin
 
 KERNELS = [(Polynomial(d), lambda c, d=d: twin.polynomial(c, d)) for d in (1, 2, 3, 4, 5, 7, 8, 13)]
 KERNELS += [(Gaussian(g), lambda c, g=g: twin.gaussian(c, g)) for g in (0.01, 1.0, 30.0)]
+SMOOTH = list(KERNELS)
+KERNELS += [(Laplacian(g), lambda c, g=g: twin.laplacian(c, g)) for g in (0.01, 1.0, 30.0)]
 
 
 @pytest.mark.parametrize(("kernel", "function"), KERNELS)
@@ -51,7 +53,21 @@ def test_a_polynomial_without_odd_bits_needs_no_copy(rng):
     np.testing.assert_allclose(cosines, kept**4)
 
 
-@pytest.mark.parametrize(("kernel", "function"), KERNELS)
+@pytest.mark.parametrize("gamma", [0.01, 1.0, 30.0])
+def test_a_laplacian_falls_from_its_tip_and_is_flat_on_it(gamma):
+    kernel = Laplacian(gamma)
+    fall = 1.0 - twin.laplacian(1.0 - 1e-6, gamma)
+    assert 0.9 * kernel.steepness <= fall / 1e-6 <= kernel.steepness
+    cosines = np.linspace(-1, 0.99, 50)
+    step = (
+        np.array([twin.laplacian(c + 1e-6, gamma) for c in cosines])
+        - [twin.laplacian(c - 1e-6, gamma) for c in cosines]
+    ) / 2e-6
+    np.testing.assert_allclose(kernel.derivative(cosines), step, rtol=1e-4)
+    assert kernel.derivative(np.array([1.0, 1.0 + 1e-15])).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(("kernel", "function"), SMOOTH)
 def test_steepness_bounds_the_slope(kernel, function):
     cosines = np.linspace(-1, 1, 2001)
     values = np.array([function(c) for c in cosines])

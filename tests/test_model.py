@@ -59,9 +59,13 @@ def test_float64_only_when_rows_and_representatives_are(rows, own):
 def test_float64_where_float32_would_be_noise():
     X = np.random.default_rng(1).normal(size=(5, 3)).astype(np.float32)
     quiet = model(dtype=np.float32)
-    assert quiet.float32_noise < 1e-4
-    loud = dataclasses.replace(quiet, dual_coef=1e6 * quiet.dual_coef)
-    assert loud.float32_noise > 1
+    assert not quiet.needs_float64
+    alike = dataclasses.replace(
+        quiet, dual_coef=1e6 * quiet.dual_coef, intercept=1e6 * quiet.intercept
+    )
+    assert not alike.needs_float64  # margins are as much larger
+    loud = dataclasses.replace(quiet, dual_coef=quiet.dual_coef + 1e6)
+    assert loud.needs_float64
     assert loud.scores(X).dtype == np.float64
 
 

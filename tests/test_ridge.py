@@ -6,7 +6,7 @@ from kmeans_kernel._conjugate import (
     prefers_conjugate_gradients,
     solve_by_conjugate_gradients,
 )
-from kmeans_kernel._kernels import Gaussian, Polynomial
+from kmeans_kernel._kernels import Gaussian, Laplacian, Polynomial
 from kmeans_kernel._ridge import (
     Moments,
     NormalEquations,
@@ -22,7 +22,7 @@ from kmeans_kernel._workers import ALONE
 from tests.reference import ridge as twin
 
 
-@pytest.fixture(params=[Gaussian(1.0), Gaussian(8.0), Polynomial(4)], ids=str)
+@pytest.fixture(params=[Gaussian(1.0), Gaussian(8.0), Laplacian(1.0), Polynomial(4)], ids=str)
 def problem(request, rng):
     U = unit_rows(rng.normal(size=(60, 5)), 1.0, np.float64)
     directions = unit_rows(rng.normal(size=(12, 5)), 1.0, np.float64)
@@ -78,7 +78,7 @@ def test_moments_of_samples_are_those_of_their_blocks(problem, workers, monkeypa
 @pytest.mark.parametrize("workers", [ALONE, Threads(2)], ids=["alone", "threads"])
 def test_conjugate_gradients_agree_with_the_twin(problem, workers, stored_up_to, monkeypatch):
     basis, U, Y, weights, K, omega = problem
-    monkeypatch.setattr("kmeans_kernel._conjugate._BLOCK_ROWS", 7)
+    monkeypatch.setattr("kmeans_kernel._passes._BLOCK_ROWS", 7)
     counts = np.full(12, weights.sum() / 12)
     found = solve_by_conjugate_gradients(
         basis,

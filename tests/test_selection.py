@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kmeans_kernel._kernels import Gaussian
+from kmeans_kernel._kernels import Gaussian, Laplacian
 from kmeans_kernel._representation import Representation
 from kmeans_kernel._ridge import kernel_values, nugget
 from kmeans_kernel._samples import Labelled, Placement, Samples
@@ -100,19 +100,43 @@ class Valley:
 
         return at
 
+    def losses(self, scores):
+        return (scores**2).sum(axis=1)
+
+
+FAMILY = [Gaussian]
+
 
 @pytest.mark.parametrize("width", [-3, 0, 2, 3, 7, 10])
 @pytest.mark.parametrize("power", [-16, -9, -8, 0, 2])
 def test_the_walk_finds_the_valley(width, power):
     valley = Valley(width, power)
     heard = []
-    found = choose(valley, None, None, on_trial=lambda kernel, loss: heard.append((kernel, loss)))
+    found = choose(valley, FAMILY, None, on_trial=lambda kernel, loss: heard.append((kernel, loss)))
     assert found.kernel == Gaussian(2.0 ** (width - 1))
     assert found.regularization == pytest.approx(10 ** (power / 2))
-    assert found.loss == pytest.approx(0.02)
+    assert found.mean_loss == pytest.approx(0.02)
     assert len(valley.tried) == len(heard) <= abs(width - 2) + 3
-    near = choose(valley, None, None, near=found)
+    near = choose(valley, FAMILY, None, near=found)
     assert (near.kernel, near.regularization) == (found.kernel, found.regularization)
+
+
+class TwoValleys(Valley):
+    """The same, but lower for one family."""
+
+    def scores(self, kernel):
+        at = super().scores(kernel)
+        lower = 0.05 if isinstance(kernel, Laplacian) else 0.0
+        return lambda regularization: at(regularization) - lower
+
+
+def test_families_compete_and_near_stays_in_its_own():
+    found = choose(TwoValleys(3, -6), [Gaussian, Laplacian], None)
+    assert found.kernel == Laplacian(4.0)
+    alone = choose(TwoValleys(3, -6), [Gaussian], None)
+    assert alone.kernel == Gaussian(4.0)
+    near = choose(TwoValleys(3, -6), [Gaussian, Laplacian], None, near=alone)
+    assert near.kernel == Gaussian(4.0)
 
 
 def test_what_is_given_is_not_tried():
@@ -120,7 +144,7 @@ def test_what_is_given_is_not_tried():
     found = choose(valley, Gaussian(1.0), None)
     assert found.kernel == Gaussian(1.0)
     assert found.regularization == pytest.approx(0.01)
-    found = choose(valley, None, 1e-3)
+    found = choose(valley, FAMILY, 1e-3)
     assert (found.kernel, found.regularization) == (Gaussian(16.0), 1e-3)
 
 

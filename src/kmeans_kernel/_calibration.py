@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from scipy.special import log_softmax
+from scipy.special import log_softmax, softmax
 
 from kmeans_kernel._blocks import Array, IntArray
 
@@ -27,3 +27,14 @@ def fit_temperature(scores: Array, codes: IntArray, weights: Array) -> float:
 
     bounds = (np.log(_COLDEST), np.log(_HOTTEST))
     return float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded").x))
+
+
+def chance_losses(scores: Array, codes: IntArray, weights: Array) -> Array:
+    """Return the (n,) squared errors of the probabilities of held-out samples.
+
+    They are the softmax of the scores at the temperature that suits them best, so that scores of
+    any scale compare.
+    """
+    chances = softmax(scores / fit_temperature(scores, codes, weights), axis=1)
+    chances[np.arange(len(codes)), codes] -= 1.0
+    return np.asarray((chances**2).sum(axis=1))

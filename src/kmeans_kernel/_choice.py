@@ -1,4 +1,4 @@
-"""What the user left to us: kernel width, regularisation, scales of the features, temperature.
+"""What the user left to us: kernel, regularisation, scales of the features, loss, temperature.
 
 The choice is made on a smaller problem of the same kind: fewer representatives, and fewer rows to
 each where they have plenty. It costs a few fits of that size, whatever the size of the data.
@@ -6,13 +6,14 @@ each where they have plenty. It costs a few fits of that size, whatever the size
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
 from kmeans_kernel._blocks import Array
-from kmeans_kernel._calibration import fit_temperature
+from kmeans_kernel._calibration import chance_losses, fit_temperature
 from kmeans_kernel._fit import FitOn, fit
 from kmeans_kernel._kernels import Kernel
 from kmeans_kernel._representation import KMeans, Representation, Unwatched, represent
@@ -21,9 +22,12 @@ from kmeans_kernel._scales import learn_scales
 from kmeans_kernel._selection import (
     LARGE_CLUSTERS,
     Choice,
+    Family,
     Folds,
     HeldOut,
     LeaveOneOut,
+    LogisticFolds,
+    Loss,
     choose,
     deal,
     falls,
@@ -43,8 +47,15 @@ _SHARE = (N_FOLDS - 1) / N_FOLDS
 # Scales are learned again from the model that the last ones gave, at most so often.
 _MOST_ROUNDS = 4
 
-# Scales are tried, unless they are asked for, on rows of at most so many features.
-MOST_FEATURES_SCALED = 100
+# Scales, unless they are asked for, and kernels of more than one family are tried on rows of at
+# most so many features.
+MOST_FEATURES_OF_A_TABLE = 100
+
+# Where the logistic loss starts to look for its λ, in that of squares.
+_LOGISTIC_SHARE = 0.1
+
+# Its λ are tried so many roots of ten apart: each is a fit of its own.
+_STRIDE = 2
 
 # Rows whose gradients are averaged.
 _ROWS_OF_GRADIENTS = 2000
@@ -66,18 +77,19 @@ class Chosen:
 
     Attributes
     ----------
-    kernel, regularization : for the fit to all the data
+    kernel, regularization, loss : for the fit to all the data
     placement : the lift and the scales of the features
     temperature, held_out_error : of the samples held out; None if nothing was tried
-    choice : the best that was tried
+    squares : the best fit of squares that was tried
     """
 
     kernel: Kernel
     regularization: float
+    loss: Loss
     placement: Placement
     temperature: float | None = None
     held_out_error: float | None = None
-    choice: Choice | None = None
+    squares: Choice | None = None
 
 
 @dataclass(frozen=True)
@@ -86,28 +98,39 @@ class Open:
 
     Attributes
     ----------
-    kernel : None for a Gaussian whose width is chosen
+    kernel : one, or the families among which one is chosen
     regularization : None to choose it
     lift : None for the typical length of a row
     feature_scales : to learn some if they predict better ("auto"), in any case ("learned"), or not
+    loss : None to choose it, which needs a regularisation that is to be chosen
     """
 
-    kernel: Kernel | None
+    kernel: Kernel | Sequence[Family]
     regularization: float | None
     lift: float | None
     feature_scales: Scales | None
+    loss: Loss | None = "squared"
 
     def for_width(self, n_features: int) -> Open:
-        """Return what is open for rows of so many features: scales are tried on tables only."""
-        if self.feature_scales == "auto" and n_features > MOST_FEATURES_SCALED:
-            return replace(self, feature_scales=None)
-        return self
+        """Return what is open for rows of so many features: some is tried on tables only."""
+        if n_features <= MOST_FEATURES_OF_A_TABLE:
+            return self
+        return replace(
+            self,
+            kernel=self.kernel[:1] if isinstance(self.kernel, Sequence) else self.kernel,
+            feature_scales=None if self.feature_scales == "auto" else self.feature_scales,
+        )
 
     def as_given(self, data: Labelled) -> Chosen | None:
         """Return what was given, if it is all that has to be chosen."""
-        if self.kernel is None or self.regularization is None or self.feature_scales is not None:
+        if (
+            isinstance(self.kernel, Sequence)
+            or self.regularization is None
+            or self.feature_scales is not None
+        ):
             return None
-        return Chosen(self.kernel, self.regularization, Placement.of(data, self.lift))
+        placement = Placement.of(data, self.lift)
+        return Chosen(self.kernel, self.regularization, self.loss or "squared", placement)
 
 
 def make_choice(
@@ -123,20 +146,20 @@ def make_choice(
     """Choose whatever is open; `near` is what was best for something alike."""
     small, fewer = smaller_problem(data, kmeans, rng)
     trials = _Trials(small, fewer, fit_on, open_, rng, watcher, workers, near)
-    best, scales, fitted_weight = trials.run()
+    best, loss, squares, scales, fitted_weight = trials.run()
     regularization = best.regularization
     if open_.regularization is None and fit_on == "samples":
         # The penalty of all samples together, λW, is what carries over to another number of them.
         regularization *= fitted_weight / float(data.weight_of_each.sum())
-    codes = best.targets.argmax(axis=1)
-    wrong = best.scores.argmax(axis=1) != codes
+    wrong = best.scores.argmax(axis=1) != best.codes
     return Chosen(
         best.kernel,
         regularization,
+        loss,
         Placement.of(data, open_.lift, scales),
-        fit_temperature(best.scores, codes, best.weights),
+        fit_temperature(best.scores, best.codes, best.weights),
         float(np.average(wrong, weights=best.weights)),
-        best,
+        squares,
     )
 
 
@@ -182,22 +205,45 @@ class _Trials:
     workers: Workers
     near: Choice | None
 
-    def run(self) -> tuple[Choice, Array | None, float]:
-        """Return the best choice, the scales, and the weight of the samples it was fitted to."""
+    def run(self) -> tuple[Choice, Loss, Choice, Array | None, float]:
+        """Return what was best.
+
+        That is: the best choice, its loss, the best choice for squares, the scales, and the weight
+        of the samples it was fitted to.
+        """
         m = self.data.basis_size(self.kmeans.n_representatives)
         large = len(self.data) >= LARGE_CLUSTERS * m
         if large and self.fit_on == "samples" and self.open_.feature_scales is None:
-            return self._leave_one_out()
-        return self._folds()
+            squares, weight, folds = self._leave_one_out()
+            scales = None
+        else:
+            squares, scales, weight, folds = self._folds()
+        best, loss = self._choose_loss(squares, folds)
+        return best, loss, squares, scales, weight
 
-    def _leave_one_out(self) -> tuple[Choice, None, float]:
+    def _leave_one_out(self) -> tuple[Choice, float, Folds]:
         placed = self._place(self.data, None)
         left_out = self.data.some_rows(_MOST_LEFT_OUT, self.rng)
         samples = Samples(self.data, placed.placement)
         held_out = LeaveOneOut(samples, placed.basis, left_out, self.workers)
-        return self._choose(held_out, self.near), None, float(self.data.weight_of_each.sum())
+        squares = self._choose(held_out, self.near)
+        # What is not in closed form is tried on one part; clusters are too large to know it.
+        held = next(iter(deal(self.data.codes, N_FOLDS, self.rng)))
+        rest = np.setdiff1d(np.arange(len(self.data)), held, assume_unique=True)
+        one = Folds(
+            [
+                (
+                    Samples(self.data.at(rest), placed.placement),
+                    placed.basis,
+                    Samples(self.data.at(held), placed.placement),
+                )
+            ],
+            on_samples=True,
+            workers=self.workers,
+        )
+        return squares, float(self.data.weight_of_each.sum()), one
 
-    def _folds(self) -> tuple[Choice, Array | None, float]:
+    def _folds(self) -> tuple[Choice, Array | None, float, Folds]:
         rows = np.arange(len(self.data))
         held = list(deal(self.data.codes, N_FOLDS, self.rng))
         held_data = [self.data.at(part) for part in held]
@@ -206,45 +252,70 @@ class _Trials:
             for part in held
         ]
         weight = float(np.mean([fold.data.weight_of_each.sum() for fold in placed]))
-        plain = self._try(placed, held_data, self.near)
+        plain_folds = self._folds_of(placed, held_data)
+        plain = self._choose(plain_folds, self.near)
         if self.open_.feature_scales is None:
-            return plain, None, weight
-        scaled, scales = self._learn_scales(placed, held_data, plain)
+            return plain, None, weight, plain_folds
+        scaled, scales, scaled_folds = self._learn_scales(placed, held_data, plain)
         if self.open_.feature_scales == "auto" and not falls(
             plain.losses, scaled.losses, plain.weights
         ):
-            return plain, None, weight
-        return scaled, scales, weight
+            return plain, None, weight, plain_folds
+        return scaled, scales, weight, scaled_folds
+
+    def _choose_loss(self, squares: Choice, folds: Folds) -> tuple[Choice, Loss]:
+        """Try the logistic loss, if it is asked for or may be better."""
+        given = self.open_
+        chosen_too = given.loss is None and given.regularization is None
+        if self.fit_on != "samples" or not (given.loss == "logistic" or chosen_too):
+            return squares, "squared"
+        near = replace(squares, regularization=_LOGISTIC_SHARE * squares.regularization)
+        held_out = LogisticFolds.of(folds)
+        logistic = choose(
+            held_out, given.kernel, given.regularization, near, self.watcher.tried, _STRIDE
+        )
+        if given.loss == "logistic":
+            return logistic, "logistic"
+        same = Folds(held_out.folds, on_samples=True, workers=self.workers)
+        scores = same.scores(squares.kernel)(squares.regularization)
+        losses = chance_losses(scores, logistic.codes, logistic.weights)
+        if logistic.mean_loss < float(np.average(losses, weights=logistic.weights)):
+            return logistic, "logistic"
+        return squares, "squared"
 
     def _learn_scales(
         self, placed: list[_Placed], held: list[Labelled], plain: Choice
-    ) -> tuple[Choice, Array]:
+    ) -> tuple[Choice, Array, Folds]:
         """Learn scales, in each fold from what is not held out, while the held-out error falls."""
         whole, last = self._place(self.data, None), plain
-        trials: list[tuple[Choice, Array]] = []
+        trials: list[tuple[Choice, Array, Folds]] = []
         for _ in range(_MOST_ROUNDS):
             scales = self._scales_of(whole, last)
             placed = [
                 self._place(fold.data, self._scales_of(fold, last), _SHARE) for fold in placed
             ]
-            trial = self._try(placed, held, last)
-            trials.append((trial, scales))
-            if trial.loss >= last.loss:
+            folds = self._folds_of(placed, held)
+            trial = self._choose(folds, last)
+            trials.append((trial, scales, folds))
+            if trial.mean_loss >= last.mean_loss:
                 break
             whole, last = self._place(self.data, scales), trial
-        return min(trials, key=lambda found: found[0].loss)
+        return min(trials, key=lambda found: found[0].mean_loss)
 
-    def _try(self, placed: list[_Placed], held: list[Labelled], near: Choice | None) -> Choice:
-        """Choose by what models of the folds say of the rows held out."""
+    def _folds_of(self, placed: list[_Placed], held: list[Labelled]) -> Folds:
+        """Return the folds, to be predicted by models of the others."""
         folds = [
             (Samples(fold.data, fold.placement), fold.basis, Samples(part, fold.placement))
             for fold, part in zip(placed, held, strict=True)
         ]
-        return self._choose(Folds(folds, self.fit_on == "samples", self.workers), near)
+        return Folds(folds, self.fit_on == "samples", self.workers)
 
     def _choose(self, held_out: HeldOut, near: Choice | None) -> Choice:
+        """Choose what fits squares best."""
         given = self.open_
-        return choose(held_out, given.kernel, given.regularization, near, self.watcher.tried)
+        # A regularisation that is given is that of the loss that is given.
+        regularization = None if given.loss == "logistic" else given.regularization
+        return choose(held_out, given.kernel, regularization, near, self.watcher.tried)
 
     def _place(self, data: Labelled, scales: Array | None, share: float = 1.0) -> _Placed:
         placement = Placement.of(data, self.open_.lift, scales)
@@ -261,7 +332,7 @@ class _Trials:
         data = placed.data
         model = fit(
             data, placed.placement, placed.basis, choice.kernel, choice.regularization, self.fit_on,
-            self.workers,
+            workers=self.workers,
         ).model  # fmt: skip
         rows = data.some_rows(_ROWS_OF_GRADIENTS, self.rng)
         return learn_scales(model, data.X[rows], data.weight_of_each[rows])

@@ -16,11 +16,13 @@ from kmeans_kernel._conjugate import (
     solve_by_conjugate_gradients,
 )
 from kmeans_kernel._kernels import ExactGram, Kernel, gram_matrix
+from kmeans_kernel._logistic import fit_logistic
 from kmeans_kernel._lssvm import solve_on_representatives
 from kmeans_kernel._model import FittedModel
 from kmeans_kernel._representation import Representation
 from kmeans_kernel._ridge import NormalEquations, RidgeFit, WhiteBasis, sum_moments
 from kmeans_kernel._samples import Labelled, Placement, Samples
+from kmeans_kernel._selection import Loss
 from kmeans_kernel._stages import Clock
 from kmeans_kernel._triangles import TwoTriangles
 from kmeans_kernel._workers import ALONE, Workers
@@ -45,7 +47,10 @@ class Fit:
     relative_residual: float
 
     def temperature(self, data: Labelled, rng: np.random.Generator) -> float:  # noqa: ARG002
-        """Return one, the paper's: representatives are not samples that could be left out."""
+        """Return one: nothing was left out.
+
+        It is the paper's, and the logistic loss has the scale of its scores from the samples.
+        """
         return 1.0
 
 
@@ -87,10 +92,11 @@ def fit(
     kernel: Kernel,
     regularization: float,
     fit_on: FitOn,
+    loss: Loss = "squared",
     workers: Workers = ALONE,
     clock: Clock | None = None,
 ) -> Fit:
-    """Fit the coefficients of the representatives."""
+    """Fit the coefficients of the representatives; the logistic loss is for samples."""
     clock = Clock() if clock is None else clock
 
     def model(dual_coef: Array, intercept: Array) -> FittedModel:
@@ -110,6 +116,11 @@ def fit(
         samples = Samples(data, placement)
         with clock.stage("kernel"):
             white = WhiteBasis.of(basis.directions, kernel, workers)
+        if loss == "logistic":
+            with clock.stage("solve"):
+                logistic = fit_logistic(white, samples, basis.counts, regularization, workers)
+                dual_coef = white.dual(logistic.coefficients)
+            return Fit(model(dual_coef, logistic.intercept), logistic.relative_residual)
         with clock.stage("solve"):
             found = _solve(white, samples, basis.counts, regularization, workers)
             dual_coef = white.dual(found.coefficients)

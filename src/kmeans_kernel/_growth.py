@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from kmeans_kernel._blocks import Array
+from kmeans_kernel._calibration import chance_losses
 from kmeans_kernel._choice import Chosen, Open, make_choice
 from kmeans_kernel._fit import FitOn, fit
 from kmeans_kernel._kernels import Kernel
@@ -47,7 +48,7 @@ class Step:
     ----------
     n_representatives : of each class
     held_out_error : the share of the held-out rows that were misclassified
-    held_out_loss : their mean squared error
+    held_out_loss : the mean squared error of their probabilities
     seconds : what it took
     """
 
@@ -93,13 +94,12 @@ def grow(
     while True:
         start = perf_counter()
         wanted = replace(kmeans, n_representatives=min(q, largest))
-        near = kept[-1][0].choice if kept else None
+        near = kept[-1][0].squares if kept else None
         chosen = open_.as_given(rest) or make_choice(
             rest, wanted, fit_on, open_, rng, watcher, workers, near
         )
         scores = _held_out_scores(rest, held, wanted, fit_on, chosen, workers)
-        targets = np.eye(len(data.classes))[held.codes]
-        losses = ((scores - targets) ** 2).sum(axis=1)
+        losses = chance_losses(scores, held.codes, weights)
         step = Step(
             wanted.n_representatives,
             float(np.average(scores.argmax(axis=1) != held.codes, weights=weights)),
@@ -132,8 +132,9 @@ def _held_out_scores(
     rngs = [np.random.default_rng(k) for k in range(len(rest.classes))]
     basis = represent(rest, kmeans, chosen.placement, rngs, Unwatched(), workers)
     found = fit(
-        rest, chosen.placement, basis, chosen.kernel, chosen.regularization, fit_on, workers
-    )
+        rest, chosen.placement, basis, chosen.kernel, chosen.regularization, fit_on, chosen.loss,
+        workers,
+    )  # fmt: skip
     return found.model.scores(held.X[:], workers)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ _FLOAT32_COSINE_ERROR = 1e-6
 # About so many representatives show how large kernel values are.
 _SOME = 64
 
-# Scores off by this much may change a label only where the margin is as thin.
+# Scores off by this much of the usual margin may change a label only where it is as thin.
 _TOLERABLE_NOISE = 1e-3
 
 
@@ -79,20 +80,24 @@ class FittedModel:
             points = (points / self.feature_scales).astype(points.dtype)
         return points
 
-    @property
-    def float32_noise(self) -> float:
-        """About how far float32 products would put the scores off, which are near 0 or 1.
+    @cached_property
+    def needs_float64(self) -> bool:
+        """Whether float32 products would put the scores off by more than is tolerable.
 
         Large coefficients that cancel, from a narrow margin or a small regularisation, make the
-        rounding of the cosines loud, and that of the sums where kernel values are large.
+        rounding of the cosines loud, and that of the sums where kernel values are large. What is
+        tolerable depends on how far apart scores are: about one for squares, more for logarithms.
         """
         loudest = float(np.linalg.norm(self.dual_coef, axis=0).max())
         some = self.directions[:: max(1, len(self.directions) // _SOME)].astype(np.float64)
-        values = some @ some.T
+        values = some @ self.directions.T.astype(np.float64)
         self.kernel.apply(values)
         n_terms = min(len(self.directions), _BLOCK_COLUMNS)
         rounding = np.finfo(np.float32).eps * np.sqrt(n_terms * np.mean(values**2))
-        return (_FLOAT32_COSINE_ERROR * self.kernel.steepness + float(rounding)) * loudest
+        noise = (_FLOAT32_COSINE_ERROR * self.kernel.steepness + float(rounding)) * loudest
+        best = np.sort(values @ self.dual_coef + self.intercept, axis=1)[:, -2:]
+        margin = float(np.median(best[:, 1] - best[:, 0]))
+        return noise > _TOLERABLE_NOISE * max(1.0, margin)
 
     def scores(self, X: Matrix, workers: Workers = ALONE) -> Array:
         """Return the (n, K) scores Σ_q Ω(x, ξ_q) a_q + b of finite rows with the right width.
@@ -101,7 +106,7 @@ class FittedModel:
         in float32 otherwise.
         """
         both = {X.dtype, self.directions.dtype} == {np.dtype(np.float64)}
-        precise = both or self.float32_noise > _TOLERABLE_NOISE
+        precise = both or self.needs_float64
         dtype = np.dtype(np.float64 if precise else np.float32)
         directions = self.directions.astype(dtype, copy=False)
         dual_coef = self.dual_coef.astype(dtype, copy=False)

@@ -8,20 +8,26 @@ Two ways to predict a sample as if it had not been seen:
   to place. That flatters the model where a representative stands for few samples.
 
 So leave-one-out is for clusters of at least `LARGE_CLUSTERS` samples, folds for smaller ones.
+
+Squares are tried first: one factorisation gives every λ. The logistic loss, which has to be
+minimised anew for each, then starts from what was best.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 from scipy.linalg import eigh
 
 from kmeans_kernel._blocks import Array, IntArray
-from kmeans_kernel._kernels import Gaussian, Kernel
+from kmeans_kernel._calibration import chance_losses
+from kmeans_kernel._kernels import Gaussian, Kernel, Laplacian
+from kmeans_kernel._logistic import LogisticFit, LogisticProblem
+from kmeans_kernel._passes import WhiteFeatures
 from kmeans_kernel._representation import Representation
 from kmeans_kernel._ridge import (
     NormalEquations,
@@ -40,7 +46,18 @@ LARGE_CLUSTERS = 25
 _FIRST_WIDTH, _WIDTHS = 2, (-3, 10)
 _FIRST_POWER, _POWERS = -8, (-16, 2)
 
+# Samples to try the logistic loss on, if there are as many.
+_ENOUGH_HELD_OUT = 1500
+
+# How exactly the logistic loss is minimised in a trial.
+_TRIAL_TOLERANCE, _TRIAL_STEPS = 1e-5, 40
+
 Scores: TypeAlias = Callable[[float], Array]
+
+# A kernel for each inverse width γ.
+Family: TypeAlias = type[Gaussian] | type[Laplacian]
+
+Loss: TypeAlias = Literal["squared", "logistic"]
 
 
 class HeldOut(Protocol):
@@ -57,6 +74,9 @@ class HeldOut(Protocol):
     def scores(self, kernel: Kernel) -> Scores:
         """Return a function of the regularisation that gives their (n, K) scores."""
 
+    def losses(self, scores: Array) -> Array:
+        """Return the (n,) losses of such scores."""
+
 
 @dataclass(frozen=True, eq=False)
 class Choice:
@@ -65,7 +85,7 @@ class Choice:
     Attributes
     ----------
     kernel, regularization : the best
-    losses : (n,) the squared errors of each held-out sample
+    losses : (n,) of each held-out sample, the squared error of its scores or of its probabilities
     scores, targets : (n, K) their scores, and what these should be
     weights : (n,)
     """
@@ -78,23 +98,29 @@ class Choice:
     weights: Array
 
     @property
-    def loss(self) -> float:
-        """The weighted mean of the squared errors."""
+    def mean_loss(self) -> float:
+        """The weighted mean of the losses."""
         return float(np.average(self.losses, weights=self.weights))
+
+    @property
+    def codes(self) -> IntArray:
+        """The (n,) columns of the classes of the held-out samples."""
+        return np.asarray(self.targets.argmax(axis=1))
 
 
 def choose(
     held_out: HeldOut,
-    kernel: Kernel | None,
+    kernels: Kernel | Sequence[Family],
     regularization: float | None,
     near: Choice | None = None,
     on_trial: Callable[[Kernel, float], None] | None = None,
+    stride: int = 1,
 ) -> Choice:
-    """Return the kernel and the regularisation with the least squared error of the held out.
+    """Return the kernel and the regularisation with the least loss of the held out.
 
-    None is what is to be chosen: the kernel among Gaussians, 2γ = 2ᵏ, and the regularisation among
-    powers of the root of ten. The error has one valley over each, so that walks downhill find it;
-    they start at `near`, if that is known.
+    Kernels of a family are tried at 2γ = 2ᵏ, and regularisations, if None is given, `stride` roots
+    of ten apart. The loss has one valley over each, so that walks downhill find it; they start
+    at `near`, if that is known, and stay in its family.
     """
     last = near
 
@@ -104,32 +130,42 @@ def choose(
 
         def at(value: float) -> Choice:
             found = scores(value)
-            losses = ((found - held_out.targets) ** 2).sum(axis=1)
+            losses = held_out.losses(found)
             return Choice(candidate, value, losses, found, held_out.targets, held_out.weights)
 
         if regularization is None:
             start = _FIRST_POWER if last is None else round(2 * np.log10(last.regularization))
-            last = _walk(lambda k: at(10.0 ** (k / 2)), start, *_POWERS)
+            last = _walk(lambda k: at(10.0 ** (k / 2)), start, *_POWERS, stride)
         else:
             last = at(regularization)
         if on_trial is not None:
-            on_trial(candidate, last.loss)
+            on_trial(candidate, last.mean_loss)
         return last
 
-    if kernel is not None:
-        return best_of(kernel)
+    if not isinstance(kernels, Sequence):
+        return best_of(kernels)
     start = _FIRST_WIDTH
-    if near is not None and isinstance(near.kernel, Gaussian):
-        start = round(np.log2(2.0 * near.kernel.gamma))
-    return _walk(lambda k: best_of(Gaussian(2.0 ** (k - 1))), start, *_WIDTHS)
+    if near is not None and isinstance(near.kernel, Gaussian | Laplacian):
+        start, kernels = round(np.log2(2.0 * near.kernel.gamma)), [type(near.kernel)]
+    best: Choice | None = None
+    for family in kernels:
+        last = near
+        found = _walk(lambda k: best_of(family(2.0 ** (k - 1))), start, *_WIDTHS)  # noqa: B023
+        if best is None or found.mean_loss < best.mean_loss:
+            best = found
+    if best is None:
+        raise ValueError("there are no kernels to choose from")
+    return best
 
 
-def _walk(attempt: Callable[[int], Choice], start: int, lowest: int, highest: int) -> Choice:
+def _walk(
+    attempt: Callable[[int], Choice], start: int, lowest: int, highest: int, stride: int = 1
+) -> Choice:
     """Walk from a place along whole numbers while it goes downhill."""
     best = attempt(start)
-    for direction in (1, -1):
+    for direction in (stride, -stride):
         k = start + direction
-        while lowest <= k <= highest and (trial := attempt(k)).loss < best.loss:
+        while lowest <= k <= highest and (trial := attempt(k)).mean_loss < best.mean_loss:
             best, k = trial, k + direction
         if k != start + direction:
             break
@@ -174,6 +210,44 @@ class Folds:
             [path.scores(T, regularization) for path, T in zip(paths, features, strict=True)]
         )
 
+    def losses(self, scores: Array) -> Array:
+        """Return the squared errors of the scores."""
+        return np.asarray(((scores - self.targets) ** 2).sum(axis=1))
+
+
+class LogisticFolds(Folds):
+    """Samples held out in turns, for the logistic loss."""
+
+    @classmethod
+    def of(cls, folds: Folds) -> LogisticFolds:
+        """Take of folds as many as hold out enough."""
+        held = np.cumsum([len(test) for *_, test in folds.folds])
+        enough = 1 + int(np.searchsorted(held, _ENOUGH_HELD_OUT))
+        return cls(folds.folds[:enough], folds.on_samples, folds.workers)
+
+    def scores(self, kernel: Kernel) -> Scores:
+        """Prepare the fit to each fold; each starts from the one before."""
+        problems, features = [], []
+        for train, basis, test in self.folds:
+            white = WhiteBasis.of(basis.directions, kernel, self.workers)
+            problems.append(LogisticProblem.of(WhiteFeatures.of(white, train, self.workers)))
+            features.append(white.features(test.directions()))
+        last: list[LogisticFit | None] = [None] * len(problems)
+
+        def at(regularization: float) -> Array:
+            found = []
+            for k, (problem, T) in enumerate(zip(problems, features, strict=True)):
+                fit = problem.solve(regularization, last[k], _TRIAL_TOLERANCE, _TRIAL_STEPS)
+                found.append(T @ fit.coefficients + fit.intercept)
+                last[k] = fit
+            return np.concatenate(found)
+
+        return at
+
+    def losses(self, scores: Array) -> Array:
+        """Return the squared errors of the probabilities."""
+        return chance_losses(scores, self.targets.argmax(axis=1), self.weights)
+
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneOut:
@@ -208,6 +282,10 @@ class LeaveOneOut:
         T = path.along_axes(white.features(self.samples.directions(self.left_out)))
         Y, weights = self.targets, self.weights
         return lambda value: path.left_out_scores(T, Y, weights, value)
+
+    def losses(self, scores: Array) -> Array:
+        """Return the squared errors of the scores."""
+        return np.asarray(((scores - self.targets) ** 2).sum(axis=1))
 
 
 class Path(Protocol):

@@ -15,6 +15,7 @@ from kmeans_kernel._growth import GrowthWatcher, Step, grow
 from kmeans_kernel._model import FittedModel
 from kmeans_kernel._representation import ClusterWatcher, KMeans, represent
 from kmeans_kernel._samples import Labelled
+from kmeans_kernel._selection import Loss
 from kmeans_kernel._stages import Clock
 from kmeans_kernel._workers import ALONE, Workers
 
@@ -51,7 +52,7 @@ class Training:
     Attributes
     ----------
     model : the fitted model
-    regularization : that of the fit
+    regularization, loss : those of the fit
     n_iter : (K,) K-means iterations of each class
     converged : (K,) whether K-means of each class reached the tolerance
     relative_residual : of the system that was solved
@@ -64,6 +65,7 @@ class Training:
 
     model: FittedModel
     regularization: float
+    loss: Loss
     n_iter: npt.NDArray[np.intp]
     converged: npt.NDArray[np.bool_]
     relative_residual: float
@@ -106,7 +108,7 @@ def train(
     watcher.solving(len(basis.directions))
     found = fit(
         data, chosen.placement, basis, chosen.kernel, chosen.regularization, settings.fit_on,
-        workers, clock,
+        chosen.loss, workers, clock,
     )  # fmt: skip
     temperature = chosen.temperature
     if temperature is None:
@@ -114,6 +116,7 @@ def train(
     return Training(
         model=replace(found.model, temperature=temperature),
         regularization=chosen.regularization,
+        loss=chosen.loss,
         n_iter=basis.n_iter,
         converged=basis.converged,
         relative_residual=found.relative_residual,

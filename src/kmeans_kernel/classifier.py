@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -18,13 +19,14 @@ from kmeans_kernel._choice import Open
 from kmeans_kernel._duplicates import merge_equal_rows
 from kmeans_kernel._fit import FitOn
 from kmeans_kernel._growth import FIRST
-from kmeans_kernel._kernels import Gaussian, Kernel, Polynomial
+from kmeans_kernel._kernels import Gaussian, Kernel, Laplacian, Polynomial
 from kmeans_kernel._lazy import LazyRows
 from kmeans_kernel._model import FittedModel
 from kmeans_kernel._progress import watcher_for
 from kmeans_kernel._representation import KMeans
 from kmeans_kernel._rows import row_width
 from kmeans_kernel._samples import Labelled
+from kmeans_kernel._selection import Family
 from kmeans_kernel._spherical_kmeans import Init
 from kmeans_kernel._threads import threads_for
 from kmeans_kernel._training import Settings, train
@@ -41,33 +43,46 @@ from kmeans_kernel._validation import (
 )
 from kmeans_kernel.explanation import Explanation, columns_of
 
+KERNEL_NAMES: dict[type, str] = {Gaussian: "gaussian", Laplacian: "laplace", Polynomial: "poly"}
+
+# Representatives, unless a number is given: so many shared among the classes, or so many of each.
+_SHARED, _LEAST_OF_A_CLASS = 2000, 100
+
 
 class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
     """A kernel classifier trained on a few representatives of each class.
 
-    Each class is clustered by cosine K-means; its centroids are the representatives, and a
-    least-squares kernel machine with them as its basis is fitted to all rows. The one knob is
+    Each class is clustered by cosine K-means; its centroids are the representatives, and a kernel
+    machine with them as its basis is fitted to all rows. The one knob is
     `n_representatives`: more of them give a lower error and a longer training. The rest is chosen
     from the data; `kmeans_kernel.paper` has the paper's settings.
 
     Parameters
     ----------
-    n_representatives : int or "auto", default=100
+    n_representatives : int, "auto" or None, default=None
         Centroids per class (Q). A class with no more rows than that is represented by its rows.
-        "auto" doubles it while that lowers the error of rows that are held out, up to 2 GiB for the
-        system that is solved or about 5 minutes for a step.
-    kernel : {"gaussian", "poly"}, default="gaussian"
-        The kernel, a function of the cosine c between two rows: exp(−2γ(1 − c)) or cᵈ.
+        None is 2,000 shared among the classes, but at least 100 for each. "auto" doubles it while
+        that lowers the error of rows that are held out, up to 2 GiB for the system that is solved
+        or about 5 minutes for a step.
+    kernel : {"auto", "gaussian", "laplace", "poly"}, default="auto"
+        The kernel, a function of the cosine c between two rows: exp(−2γ(1 − c)), exp(−2√(γ(1 − c)))
+        or cᵈ. "auto" is the better of the first two for up to 100 features, else, or if γ is given,
+        the first.
     degree : int, default=4
         The degree d of the polynomial kernel, at most 1000.
     gamma : float or "auto", default="auto"
-        The inverse width γ of the Gaussian kernel, at most 1e6; by default chosen from the data.
+        The inverse width γ of the first two kernels, at most 1e6; by default chosen from the data.
     fit_on : {"samples", "representatives"}, default="samples"
         What the coefficients are fitted to: all rows, or, as in the paper, the representatives.
     regularization : float or "auto", default="auto"
         The penalty: λ of the fit to all rows, or what is added to the diagonal of the kernel matrix
         (ε) of the fit to the representatives, where the paper has 1e-6. By default chosen from the
         data, as γ is: by the squared error of predictions of rows that were held out.
+    loss : {"auto", "squared", "logistic"}, default="auto"
+        What the fit to all rows minimises: the squared error of the scores, or the log-loss of
+        their softmax, which takes longer and is the better one where classes lie one behind the
+        other. "auto" takes the one with the better probabilities for rows that were held out, if
+        the regularization is "auto" too, else squares. A fit to the representatives is of squares.
     lift : float or "auto", default="auto"
         A constant appended to each row before it is normalised; by default the typical length of a
         row, which keeps their lengths. 0, the paper's setting, compares rows by direction alone,
@@ -106,8 +121,12 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         The weight of each representative in the score of each class.
     intercept_ : ndarray of shape (n_classes,)
         What is added to the scores.
+    kernel_ : str
+        The kernel, as given or chosen.
     gamma_ : float or None
-        γ as given or chosen; None for another kernel.
+        γ as given or chosen; None for a polynomial.
+    loss_ : str
+        The loss, as given or chosen.
     regularization_ : float
         λ or ε, as given or chosen.
     lift_ : float
@@ -153,13 +172,14 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_representatives: int | Literal["auto"] = 100,
+        n_representatives: int | Literal["auto"] | None = None,
         *,
-        kernel: Literal["gaussian", "poly"] = "gaussian",
+        kernel: Literal["auto", "gaussian", "laplace", "poly"] = "auto",
         degree: int = 4,
         gamma: float | Literal["auto"] = "auto",
         fit_on: FitOn = "samples",
         regularization: float | Literal["auto"] = "auto",
+        loss: Literal["auto", "squared", "logistic"] = "auto",
         lift: float | Literal["auto"] = "auto",
         init: Init = "random",
         tol: float = 1e-6,
@@ -175,6 +195,7 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         self.gamma = gamma
         self.fit_on = fit_on
         self.regularization = regularization
+        self.loss = loss
         self.lift = lift
         self.init = init
         self.tol = tol
@@ -203,8 +224,9 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         self.__dict__.pop("model_", None)  # a fit that fails leaves nothing half-fitted
-        settings = self._settings()
+        self._settings()  # refuses what is wrong before the rows are looked at
         data = self._labelled(X, y, sample_weight)
+        settings = self._settings(len(data.classes))
         random = check_random_state(self.random_state)
         seeds = random.randint(np.iinfo(np.int32).max, size=len(data.classes))
         choice_seed = random.randint(np.iinfo(np.int32).max)
@@ -221,6 +243,7 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
             self._warn_not_converged(data.classes[~training.converged])
         self.model_ = training.model
         self.regularization_ = training.regularization
+        self.loss_ = training.loss
         self.held_out_error_ = training.held_out_error
         self.n_representatives_ = training.n_representatives
         self.growth_ = training.steps
@@ -350,9 +373,14 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def gamma_(self) -> float | None:
-        """The inverse width of the Gaussian kernel."""
+        """The inverse width of the kernel."""
         kernel = self._fitted().kernel
-        return kernel.gamma if isinstance(kernel, Gaussian) else None
+        return None if isinstance(kernel, Polynomial) else kernel.gamma  # type: ignore[attr-defined]
+
+    @property
+    def kernel_(self) -> str:
+        """The name of the kernel."""
+        return KERNEL_NAMES[type(self._fitted().kernel)]
 
     @property
     def lift_(self) -> float:
@@ -400,16 +428,10 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         with threads_for(2.0 * X.shape[0] * self.model_.directions.size) as workers:
             return self.model_.scores(X, workers)
 
-    def _settings(self) -> Settings:
-        gamma = check_auto(self, "gamma", above=True, maximum=1e6)
-        degree = check_count(self, "degree", maximum=1000)
-        kernels: dict[str, Kernel | None] = {
-            "gaussian": None if gamma is None else Gaussian(gamma),
-            "poly": Polynomial(degree),
-        }
+    def _settings(self, n_classes: int = 2) -> Settings:
         grows = isinstance(self.n_representatives, str) and self.n_representatives == "auto"
         kmeans = KMeans(
-            n_representatives=FIRST if grows else check_count(self, "n_representatives"),
+            n_representatives=FIRST if grows else self._n_representatives(n_classes),
             init=check_option(self, "init", "random", "k-means++"),  # type: ignore[arg-type]
             tol=check_number(self, "tol"),
             max_iter=check_count(self, "max_iter"),
@@ -417,17 +439,44 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         scales = None
         if self.feature_scales is not None:
             scales = check_option(self, "feature_scales", "auto", "learned")
+        fit_on = check_option(self, "fit_on", "samples", "representatives")
+        loss = check_option(self, "loss", "auto", "squared", "logistic")
+        if loss == "logistic" and fit_on == "representatives":
+            raise ValueError(
+                f"{type(self).__name__} got loss='logistic' with fit_on='representatives', which "
+                "is a fit of squares. Set fit_on='samples', or loss='squared'."
+            )
         return Settings(
             kmeans,
             grows,
-            check_option(self, "fit_on", "samples", "representatives"),  # type: ignore[arg-type]
+            fit_on,  # type: ignore[arg-type]
             Open(
-                kernel=kernels[check_option(self, "kernel", *kernels)],
+                kernel=self._kernel(),
                 regularization=check_auto(self, "regularization"),
                 lift=check_auto(self, "lift"),
                 feature_scales=scales,  # type: ignore[arg-type]
+                loss=None if loss == "auto" else loss,  # type: ignore[arg-type]
             ),
         )
+
+    def _n_representatives(self, n_classes: int) -> int:
+        if self.n_representatives is None:
+            return max(_LEAST_OF_A_CLASS, -(-_SHARED // n_classes))
+        return check_count(self, "n_representatives")
+
+    def _kernel(self) -> Kernel | Sequence[Family]:
+        """Return the kernel that is asked for, or the families to choose from."""
+        name = check_option(self, "kernel", "auto", "gaussian", "laplace", "poly")
+        gamma = check_auto(self, "gamma", above=True, maximum=1e6)
+        degree = check_count(self, "degree", maximum=1000)
+        if name == "poly":
+            return Polynomial(degree)
+        families: dict[str, Sequence[Family]] = {
+            "auto": (Gaussian, Laplacian),
+            "gaussian": (Gaussian,),
+            "laplace": (Laplacian,),
+        }
+        return families[name] if gamma is None else families[name][0](gamma)
 
     def _warn_not_converged(self, labels: npt.NDArray[Any]) -> None:
         warnings.warn(

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from sklearn.pipeline import Pipeline
 
 from kmeans_kernel._blocks import Array
-from kmeans_kernel._kernels import Gaussian, Polynomial
+from kmeans_kernel._kernels import Gaussian, Laplacian, Polynomial
 from kmeans_kernel.classifier import KMeansKernelClassifier
 from kmeans_kernel.images import FourierFeatures, PixelNormalizer, PixelTransformer
 from kmeans_kernel.patches import PatchVotingClassifier
@@ -122,6 +122,6 @@ def _names(estimator: Any) -> list[str] | None:
 def _kernel(kernel: Any) -> str:
     if isinstance(kernel, Polynomial):
         return f"polynomial, degree {kernel.degree}"
-    if isinstance(kernel, Gaussian):
-        return f"Gaussian, gamma {kernel.gamma:g}"
+    if isinstance(kernel, Gaussian | Laplacian):
+        return f"{type(kernel).__name__}, gamma {kernel.gamma:g}"
     return repr(kernel)

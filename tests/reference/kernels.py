@@ -14,6 +14,11 @@ def gaussian(cosine, gamma):
     return math.exp(-2 * gamma * (1 - cosine))
 
 
+def laplacian(cosine, gamma):
+    gap = 1 - cosine
+    return math.exp(-2 * math.sqrt(gamma * (gap if gap > 1e-13 else 0.0)))
+
+
 def gram_matrix(directions, function):
     return [[function(dot(x, y)) for y in directions] for x in directions]
 

@@ -54,14 +54,15 @@ def fit(
     ],
     target: Target = None,
     q: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--representatives",
             "-q",
             metavar="<int|auto>",
-            help="Representatives per class; auto finds how many are enough.",
+            help="Representatives per class; auto finds how many are enough. [table: 2000 shared "
+            "among the classes, at least 100 of each; patterns: 1000; other images: 100]",
         ),
-    ] = "100",
+    ] = None,
     features: Annotated[
         Features | None,
         typer.Option(
@@ -123,7 +124,9 @@ def fit(
         given = {"regularization": regularization, "gamma": gamma, "lift": lift}
         options = {name: value for name, value in given.items() if value is not None}
         kind = features and features.value
-        estimator = make_estimator(table, kind, representatives(q), seed, options)
+        estimator = make_estimator(
+            table, kind, None if q is None else representatives(q), seed, options
+        )
         with training_bars(quiet=quiet):
             estimator.fit(table.X, table.y)
         save_model(estimator, output)
@@ -152,7 +155,7 @@ def representatives(text: str) -> int | Literal["auto"]:
 def make_estimator(
     table: Table,
     features: str | None,
-    q: int | Literal["auto"],
+    q: int | Literal["auto"] | None,
     seed: int,
     options: dict[str, Any],
 ) -> Any:
@@ -180,7 +183,7 @@ def make_estimator(
     if kind == "patches":
         estimator.set_params(patch_shape=_patch_shape(table))
     prefix = "classifier__" if kind == "patches" else ""
-    given = {"n_representatives": q, **options}
+    given = options if q is None else {"n_representatives": q, **options}
     return estimator.set_params(
         **{f"{prefix}kmeanskernelclassifier__{name}": value for name, value in given.items()}
     )

@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from kmeans_kernel._kernels import Gaussian, Kernel, Polynomial
+from kmeans_kernel._kernels import Gaussian, Kernel, Laplacian, Polynomial
 from kmeans_kernel._model import FittedModel, whole_if_so
 from kmeans_kernel.classifier import KMeansKernelClassifier
 from kmeans_kernel.gradients import Deskewer, OrientedGradients
@@ -151,6 +151,7 @@ def _describe_classifier(classifier: KMeansKernelClassifier, place: Place) -> di
         "lift": model.lift,
         "temperature": model.temperature,
         "regularization": classifier.regularization_,
+        "loss": classifier.loss_,
         "held_out_error": classifier.held_out_error_,
         "n_representatives": classifier.n_representatives_,
         "n_iter": classifier.n_iter_.tolist(),
@@ -163,6 +164,9 @@ def _build_classifier(tree: dict[str, Any], place: Place) -> KMeansKernelClassif
     classifier._settings()  # refuses what no fit accepts
     classifier.model_ = _build_model(tree, place, _set_features(classifier, tree))
     classifier.regularization_ = _number(tree, "regularization", 0.0)
+    classifier.loss_ = tree.get("loss", "squared")
+    if classifier.loss_ not in ("squared", "logistic"):
+        raise ModelFileError(f"its loss is {classifier.loss_!r}")
     classifier.held_out_error_ = None
     if tree["held_out_error"] is not None:
         classifier.held_out_error_ = _number(tree, "held_out_error", 0.0)
@@ -303,8 +307,8 @@ def _param(name: str, value: Any) -> Any:
 def _describe_kernel(kernel: Kernel) -> dict[str, Any]:
     if isinstance(kernel, Polynomial):
         return {"kind": "Polynomial", "degree": kernel.degree}
-    if isinstance(kernel, Gaussian):
-        return {"kind": "Gaussian", "gamma": kernel.gamma}
+    if isinstance(kernel, Gaussian | Laplacian):
+        return {"kind": type(kernel).__name__, "gamma": kernel.gamma}
     raise TypeError(f"save_model cannot save the kernel {kernel!r}.")
 
 
@@ -313,6 +317,8 @@ def _build_kernel(tree: dict[str, Any]) -> Kernel:
         return Polynomial(_count(tree["degree"]))
     if tree["kind"] == "Gaussian":
         return Gaussian(_number(tree, "gamma", 0.0))
+    if tree["kind"] == "Laplacian":
+        return Laplacian(_number(tree, "gamma", 0.0))
     raise ModelFileError(f"its kernel is {tree['kind']!r}")
 
 
