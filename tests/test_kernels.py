@@ -2,7 +2,14 @@ import numpy as np
 import pytest
 
 from kmeans_kernel import _kernels
-from kmeans_kernel._kernels import ExactGram, Gaussian, Laplacian, Polynomial, gram_matrix
+from kmeans_kernel._kernels import (
+    ExactGram,
+    Gaussian,
+    Laplacian,
+    Polynomial,
+    gram_matrix,
+    sharpened,
+)
 from kmeans_kernel._sphere import unit_rows
 from kmeans_kernel._threads import Threads
 from kmeans_kernel._workers import ALONE
@@ -65,6 +72,19 @@ def test_a_laplacian_falls_from_its_tip_and_is_flat_on_it(gamma):
     ) / 2e-6
     np.testing.assert_allclose(kernel.derivative(cosines), step, rtol=1e-4)
     assert kernel.derivative(np.array([1.0, 1.0 + 1e-15])).tolist() == [0.0, 0.0]
+
+
+def test_rows_of_float32_are_made_unit_rows_for_a_tip(rng):
+    directions = unit_rows(rng.normal(size=(50, 8)), dtype=np.float32)
+    exact = sharpened(directions, Laplacian(30.0))
+    np.testing.assert_allclose((exact**2).sum(axis=1), 1.0, atol=1e-15)
+    np.testing.assert_allclose(exact, directions, atol=1e-6)
+    assert sharpened(directions, Gaussian(30.0)) is directions
+    twice = np.concatenate([exact, sharpened(directions, Laplacian(30.0))])
+    gram = gram_matrix(twice, Laplacian(30.0), np.float64).multiply(np.eye(100))
+    np.testing.assert_array_equal(np.diag(gram), 1.0)
+    assert np.linalg.eigvalsh(gram).min() > -1e-12
+    assert (sharpened(np.zeros((2, 3), dtype=np.float32), Laplacian(1.0)) == 0).all()
 
 
 @pytest.mark.parametrize(("kernel", "function"), SMOOTH)

@@ -39,10 +39,8 @@ Scales: TypeAlias = Literal["auto", "learned"]
 # The most representatives of the smaller problem.
 _MOST_REPRESENTATIVES = 1000
 
-N_FOLDS = 3
-
-# Of the rows, and of the representatives, that a fold is fitted with.
-_SHARE = (N_FOLDS - 1) / N_FOLDS
+# Folds, and more of them for fewer rows than that: what is held out says less, and costs less.
+_FOLDS, _MORE_FOLDS, _FEW_ROWS = 3, 5, 1500
 
 # Scales are learned again from the model that the last ones gave, at most so often.
 _MOST_ROUNDS = 4
@@ -146,7 +144,8 @@ def make_choice(
     """Choose whatever is open; `near` is what was best for something alike."""
     small, fewer = smaller_problem(data, kmeans, rng)
     trials = _Trials(small, fewer, fit_on, open_, rng, watcher, workers, near)
-    best, loss, squares, scales, fitted_weight = trials.run()
+    with workers.together():
+        best, loss, squares, scales, fitted_weight = trials.run()
     regularization = best.regularization
     if open_.regularization is None and fit_on == "samples":
         # The penalty of all samples together, λW, is what carries over to another number of them.
@@ -228,7 +227,7 @@ class _Trials:
         held_out = LeaveOneOut(samples, placed.basis, left_out, self.workers)
         squares = self._choose(held_out, self.near)
         # What is not in closed form is tried on one part; clusters are too large to know it.
-        held = next(iter(deal(self.data.codes, N_FOLDS, self.rng)))
+        held = next(iter(deal(self.data.codes, _FOLDS, self.rng)))
         rest = np.setdiff1d(np.arange(len(self.data)), held, assume_unique=True)
         one = Folds(
             [
@@ -245,10 +244,13 @@ class _Trials:
 
     def _folds(self) -> tuple[Choice, Array | None, float, Folds]:
         rows = np.arange(len(self.data))
-        held = list(deal(self.data.codes, N_FOLDS, self.rng))
+        n_folds = _MORE_FOLDS if len(rows) < _FEW_ROWS else _FOLDS
+        held = list(deal(self.data.codes, n_folds, self.rng))
         held_data = [self.data.at(part) for part in held]
+        # A representative of a fold stands for as many rows as in the whole.
+        share = (n_folds - 1) / n_folds
         placed = [
-            self._place(self.data.at(np.setdiff1d(rows, part, assume_unique=True)), None, _SHARE)
+            self._place(self.data.at(np.setdiff1d(rows, part, assume_unique=True)), None, share)
             for part in held
         ]
         weight = float(np.mean([fold.data.weight_of_each.sum() for fold in placed]))
@@ -256,7 +258,7 @@ class _Trials:
         plain = self._choose(plain_folds, self.near)
         if self.open_.feature_scales is None:
             return plain, None, weight, plain_folds
-        scaled, scales, scaled_folds = self._learn_scales(placed, held_data, plain)
+        scaled, scales, scaled_folds = self._learn_scales(placed, held_data, plain, share)
         if self.open_.feature_scales == "auto" and not falls(
             plain.losses, scaled.losses, plain.weights
         ):
@@ -284,16 +286,14 @@ class _Trials:
         return squares, "squared"
 
     def _learn_scales(
-        self, placed: list[_Placed], held: list[Labelled], plain: Choice
+        self, placed: list[_Placed], held: list[Labelled], plain: Choice, share: float
     ) -> tuple[Choice, Array, Folds]:
         """Learn scales, in each fold from what is not held out, while the held-out error falls."""
         whole, last = self._place(self.data, None), plain
         trials: list[tuple[Choice, Array, Folds]] = []
         for _ in range(_MOST_ROUNDS):
             scales = self._scales_of(whole, last)
-            placed = [
-                self._place(fold.data, self._scales_of(fold, last), _SHARE) for fold in placed
-            ]
+            placed = [self._place(fold.data, self._scales_of(fold, last), share) for fold in placed]
             folds = self._folds_of(placed, held)
             trial = self._choose(folds, last)
             trials.append((trial, scales, folds))

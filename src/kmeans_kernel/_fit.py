@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -15,7 +15,7 @@ from kmeans_kernel._conjugate import (
     prefers_conjugate_gradients,
     solve_by_conjugate_gradients,
 )
-from kmeans_kernel._kernels import ExactGram, Kernel, gram_matrix
+from kmeans_kernel._kernels import ExactGram, Kernel, gram_matrix, sharpened
 from kmeans_kernel._logistic import fit_logistic
 from kmeans_kernel._lssvm import solve_on_representatives
 from kmeans_kernel._model import FittedModel
@@ -98,6 +98,7 @@ def fit(
 ) -> Fit:
     """Fit the coefficients of the representatives; the logistic loss is for samples."""
     clock = Clock() if clock is None else clock
+    basis = replace(basis, directions=sharpened(basis.directions, kernel))
 
     def model(dual_coef: Array, intercept: Array) -> FittedModel:
         return FittedModel(

@@ -113,6 +113,19 @@ class Laplacian:
         return 2e3 * float(np.sqrt(self.gamma))
 
 
+def sharpened(directions: Array, kernel: Kernel) -> Array:
+    """Return unit rows fit for the kernel.
+
+    Rows of float32 have a length of one but for rounding. A cosine is off by as much, which the
+    root at the tip of a Laplacian makes a thousand times larger.
+    """
+    if isinstance(kernel, Laplacian) and directions.dtype != np.float64:
+        wide = directions.astype(np.float64)
+        lengths = np.linalg.norm(wide, axis=1, keepdims=True)
+        return np.asarray(wide / np.where(lengths > 0, lengths, 1.0))
+    return directions
+
+
 def gram_matrix(
     directions: Array, kernel: Kernel, dtype: npt.DTypeLike, workers: Workers = ALONE
 ) -> TwoTriangles:

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg import cholesky, eigh, solve_triangular
 
 from kmeans_kernel._blocks import Array, blocks_of
-from kmeans_kernel._kernels import Kernel, gram_matrix
+from kmeans_kernel._kernels import Kernel, gram_matrix, sharpened
 from kmeans_kernel._rows import Matrix
 from kmeans_kernel._samples import Samples
 from kmeans_kernel._workers import ALONE, Workers, shares
@@ -52,7 +52,7 @@ class WhiteBasis:
     @classmethod
     def of(cls, directions: Array, kernel: Kernel, workers: Workers = ALONE) -> WhiteBasis:
         """Factor the kernel matrix of the representatives."""
-        directions = directions.astype(np.float64, copy=False)
+        directions = sharpened(directions, kernel).astype(np.float64, copy=False)
         gram = gram_matrix(directions, kernel, np.float64, workers)
         np.fill_diagonal(gram.buffer, gram.diagonal + nugget(len(directions)))
         return cls(directions, kernel, cholesky(gram.buffer, lower=True, overwrite_a=True))

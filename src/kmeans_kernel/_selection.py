@@ -2,8 +2,8 @@
 
 Two ways to predict a sample as if it had not been seen:
 
-- **folds**: the samples are dealt into three parts; each is predicted by a model that clustered and
-  fitted the other two, with as many samples to a representative as the model at the end;
+- **folds**: the samples are dealt into parts; each is predicted by a model that clustered and
+  fitted the others, with as many samples to a representative as the model at the end;
 - **leave-one-out**: in closed form, from one fit, but with representatives that the sample helped
   to place. That flatters the model where a representative stands for few samples.
 
@@ -25,7 +25,7 @@ from scipy.linalg import eigh
 
 from kmeans_kernel._blocks import Array, IntArray
 from kmeans_kernel._calibration import chance_losses
-from kmeans_kernel._kernels import Gaussian, Kernel, Laplacian
+from kmeans_kernel._kernels import Gaussian, Kernel, Laplacian, sharpened
 from kmeans_kernel._logistic import LogisticFit, LogisticProblem
 from kmeans_kernel._passes import WhiteFeatures
 from kmeans_kernel._representation import Representation
@@ -49,8 +49,8 @@ _FIRST_POWER, _POWERS = -8, (-16, 2)
 # Samples to try the logistic loss on, if there are as many.
 _ENOUGH_HELD_OUT = 1500
 
-# How exactly the logistic loss is minimised in a trial.
-_TRIAL_TOLERANCE, _TRIAL_STEPS = 1e-5, 40
+# The most steps for the logistic loss in a trial, which starts from the one before.
+_TRIAL_STEPS = 40
 
 Scores: TypeAlias = Callable[[float], Array]
 
@@ -199,15 +199,15 @@ class Folds:
     def scores(self, kernel: Kernel) -> Scores:
         """Prepare the fit to each fold."""
         path_of = SamplesPath.of if self.on_samples else RepresentativesPath.of
-        paths: list[Path] = [
-            path_of(train, basis, kernel, self.workers) for train, basis, _ in self.folds
-        ]
-        features = [
-            path.features(test.directions())
-            for path, (*_, test) in zip(paths, self.folds, strict=True)
-        ]
+
+        def prepare(fold: tuple[Samples, Representation, Samples]) -> tuple[Path, Array]:
+            train, basis, test = fold
+            path: Path = path_of(train, basis, kernel, self.workers)
+            return path, path.features(test.directions())
+
+        prepared = self.workers.map(prepare, self.folds)
         return lambda regularization: np.concatenate(
-            [path.scores(T, regularization) for path, T in zip(paths, features, strict=True)]
+            self.workers.map(lambda one: one[0].scores(one[1], regularization), prepared)
         )
 
     def losses(self, scores: Array) -> Array:
@@ -227,20 +227,26 @@ class LogisticFolds(Folds):
 
     def scores(self, kernel: Kernel) -> Scores:
         """Prepare the fit to each fold; each starts from the one before."""
-        problems, features = [], []
-        for train, basis, test in self.folds:
+
+        def prepare(
+            fold: tuple[Samples, Representation, Samples],
+        ) -> tuple[LogisticProblem, Array]:
+            train, basis, test = fold
             white = WhiteBasis.of(basis.directions, kernel, self.workers)
-            problems.append(LogisticProblem.of(WhiteFeatures.of(white, train, self.workers)))
-            features.append(white.features(test.directions()))
-        last: list[LogisticFit | None] = [None] * len(problems)
+            problem = LogisticProblem.of(WhiteFeatures.of(white, train, self.workers))
+            return problem, white.features(test.directions())
+
+        prepared = self.workers.map(prepare, self.folds)
+        last: list[LogisticFit | None] = [None] * len(prepared)
 
         def at(regularization: float) -> Array:
-            found = []
-            for k, (problem, T) in enumerate(zip(problems, features, strict=True)):
-                fit = problem.solve(regularization, last[k], _TRIAL_TOLERANCE, _TRIAL_STEPS)
-                found.append(T @ fit.coefficients + fit.intercept)
+            def scores(k: int) -> Array:
+                problem, T = prepared[k]
+                fit = problem.solve(regularization, last[k], most_steps=_TRIAL_STEPS)
                 last[k] = fit
-            return np.concatenate(found)
+                return np.asarray(T @ fit.coefficients + fit.intercept)
+
+            return np.concatenate(self.workers.map(scores, range(len(prepared))))
 
         return at
 
@@ -349,10 +355,11 @@ class RepresentativesPath:
     ) -> RepresentativesPath:
         """Decompose the kernel matrix of the representatives."""
         del workers  # the decomposition is one call
-        omega = kernel_values(basis.directions, basis.directions, kernel)
+        directions = sharpened(basis.directions, kernel)
+        omega = kernel_values(directions, directions, kernel)
         values, axes = eigh(omega, overwrite_a=True, check_finite=False)
         targets = axes.T @ np.eye(samples.n_classes)[basis.owners]
-        return cls(basis.directions, kernel, axes, values, targets, axes.sum(axis=0))
+        return cls(directions, kernel, axes, values, targets, axes.sum(axis=0))
 
     def features(self, U: Array) -> Array:
         """Return what `scores` needs of unit rows."""

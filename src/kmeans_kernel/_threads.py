@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
-from threading import Event, Lock
+from threading import Event, Lock, local
 
 from threadpoolctl import ThreadpoolController
 
@@ -23,6 +23,10 @@ _WORTH_SHARING = 1e9
 # Held by the one who shares out work. BLAS has one number of threads for the whole process, so
 # whoever comes second, in another thread or inside a piece of work, does without.
 _sharing = Lock()
+
+
+# Whether this thread does a piece of work: what it shares out, it does itself.
+_here = local()
 
 
 class CalledOff(BaseException):
@@ -39,6 +43,7 @@ class Threads:
     def __init__(self, count: int | None = None) -> None:
         self._count = blas_threads() if count is None else count
         self._called_off = Event()
+        self._pool: ThreadPoolExecutor | None = None
 
     @property
     def count(self) -> int:
@@ -49,19 +54,41 @@ class Threads:
         """Return the function's results for the items, in their order."""
         items = list(items)
         count = min(self.count, len(items))
-        with _one_blas_thread(wanted=count > 1) as alone:
-            if count < 2 or not alone:
+        if count < 2 or getattr(_here, "at_work", False):
+            return [function(item) for item in items]
+        if self._pool is not None:
+            return self._share_out(self._pool, function, items)
+        with _one_blas_thread(wanted=True) as alone:
+            if not alone:
                 return [function(item) for item in items]
-            self._called_off = Event()
-            # Where BLAS counts its threads per calling thread, each has to say so itself.
-            with ThreadPoolExecutor(count, initializer=_limit_this_thread) as pool:
-                futures = [pool.submit(function, item) for item in items]
+            with ThreadPoolExecutor(count, initializer=_start_work) as pool:
+                return self._share_out(pool, function, items)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Keep the threads, and BLAS to one each, while much is shared out in small pieces."""
+        with _one_blas_thread(wanted=self.count > 1 and self._pool is None) as alone:
+            if not alone:
+                yield
+                return
+            with ThreadPoolExecutor(self.count, initializer=_start_work) as self._pool:
                 try:
-                    return _results(futures)
-                except BaseException:
-                    self._called_off.set()  # for those at work
-                    pool.shutdown(wait=False, cancel_futures=True)  # for those that wait
-                    raise
+                    yield
+                finally:
+                    self._pool = None
+
+    def _share_out(
+        self, pool: ThreadPoolExecutor, function: Callable[[T], R], items: list[T]
+    ) -> list[R]:
+        self._called_off = Event()
+        futures = [pool.submit(function, item) for item in items]
+        try:
+            return _results(futures)
+        except BaseException:
+            self._called_off.set()  # for those at work
+            for future in futures:  # for those that wait
+                future.cancel()
+            raise
 
     def checkpoint(self) -> None:
         """Raise if another piece failed or the user interrupted."""
@@ -112,8 +139,9 @@ def _one_blas_thread(*, wanted: bool) -> Iterator[bool]:
             _sharing.release()
 
 
-def _limit_this_thread() -> None:
+def _start_work() -> None:
     """Hold BLAS to one thread in the calling thread; where that is for all, it is so already."""
+    _here.at_work = True
     _blas().limit(limits=1)
 
 

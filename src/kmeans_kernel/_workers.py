@@ -7,6 +7,7 @@ What these are, the caller decides: one thread, several, or later several machin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol, TypeVar
 
 T = TypeVar("T")
@@ -27,6 +28,9 @@ class Workers(Protocol):
         inside it use no more.
         """
 
+    def together(self) -> AbstractContextManager[None]:
+        """Stay ready while the context lasts, for much that is shared out in small pieces."""
+
     def checkpoint(self) -> None:
         """Raise if the work was called off; a piece that takes long asks now and then."""
 
@@ -42,6 +46,10 @@ class Alone:
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> list[R]:
         """Return the function's results for the items."""
         return [function(item) for item in items]
+
+    def together(self) -> AbstractContextManager[None]:
+        """There is nothing to keep."""
+        return nullcontext()
 
     def checkpoint(self) -> None:
         """Go on: an interrupt reaches the calling thread by itself."""
