@@ -161,3 +161,13 @@ def test_growth_ends_where_every_row_stands_for_itself_or_memory_ends(monkeypatc
     assert [step.n_representatives for step in found.growth_] == [12, 24]
     monkeypatch.setattr("kmeans_kernel._growth.MOST_SECONDS", 0.0)
     assert len(KMeansKernelClassifier("auto", random_state=0).fit(X, y).growth_) == 1
+
+
+def test_equal_rows_are_not_held_out_all_at_once(rng):
+    """A table of few values: each row comes many times, and says what it says in every fold."""
+    patterns = rng.permutation(16)[:, None] >> np.arange(4) & 1
+    which = rng.integers(0, 16, 400)
+    y = np.where(rng.random(400) < 0.1, rng.integers(0, 2, 400), which % 2)
+    found = KMeansKernelClassifier(random_state=0).fit(patterns[which], y)
+    assert found.held_out_error_ < 0.12
+    assert found.score(patterns[which], which % 2) == 1.0

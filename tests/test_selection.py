@@ -12,6 +12,7 @@ from kmeans_kernel._selection import (
     SamplesPath,
     choose,
     deal,
+    hold_out,
 )
 from kmeans_kernel._sphere import unit_rows
 from tests.reference import lssvm as naive_lssvm
@@ -156,3 +157,33 @@ def test_dealing_is_even_in_every_class(rng):
         counts = [int((codes[fold] == code).sum()) for fold in folds]
         assert max(counts) - min(counts) <= 1
     assert [len(fold) for fold in deal(np.array([0, 1]), 3, rng)] == [1, 1]
+
+
+@pytest.mark.parametrize("weights", [None, "whole", "any"])
+def test_every_copy_is_held_out_once(weights, rng):
+    codes = np.repeat([0, 1], [12, 9])
+    if weights is not None:
+        weights = rng.integers(1, 5, 21) * 0.5 if weights == "whole" else rng.random(21) + 0.5
+        weights[[0, 12]] = 0.5
+    data = Labelled(np.arange(21.0)[:, None], codes, np.arange(2), weights)
+    total = np.zeros(21)
+    for rest, held in hold_out(data, 3, rng):
+        both = np.zeros(21)
+        for part in (rest, held):
+            rows = part.X[:, 0].astype(int)
+            assert (part.weight_of_each > 0).all()
+            np.testing.assert_array_equal(part.codes, codes[rows])
+            both[rows] += part.weight_of_each
+            if part is held:
+                total[rows] += part.weight_of_each
+        np.testing.assert_allclose(both, data.weight_of_each)
+    np.testing.assert_allclose(total, data.weight_of_each)
+
+
+def test_copies_are_what_weighs_as_much_as_several():
+    codes, classes = np.array([0, 0, 0, 1, 1]), np.arange(2)
+    data = Labelled(np.zeros((5, 1)), codes, classes, np.array([0.5, 1.0, 50.0, 1.0, 1.5]))
+    assert data.copies.tolist() == [1, 2, 30, 2, 3]
+    odd = Labelled(np.zeros((5, 1)), codes, classes, np.array([0.5, 1.0, 2.0, 1.0, 1.01]))
+    assert odd.copies.tolist() == [1, 2, 4, 1, 1]
+    assert Labelled(np.zeros((5, 1)), codes, classes).copies.tolist() == [1] * 5

@@ -29,8 +29,8 @@ from kmeans_kernel._selection import (
     LogisticFolds,
     Loss,
     choose,
-    deal,
     falls,
+    hold_out,
 )
 from kmeans_kernel._workers import ALONE, Workers
 
@@ -227,14 +227,13 @@ class _Trials:
         held_out = LeaveOneOut(samples, placed.basis, left_out, self.workers)
         squares = self._choose(held_out, self.near)
         # What is not in closed form is tried on one part; clusters are too large to know it.
-        held = next(iter(deal(self.data.codes, _FOLDS, self.rng)))
-        rest = np.setdiff1d(np.arange(len(self.data)), held, assume_unique=True)
+        rest, held = next(hold_out(self.data, _FOLDS, self.rng))
         one = Folds(
             [
                 (
-                    Samples(self.data.at(rest), placed.placement),
+                    Samples(rest, placed.placement),
                     placed.basis,
-                    Samples(self.data.at(held), placed.placement),
+                    Samples(held, placed.placement),
                 )
             ],
             on_samples=True,
@@ -243,22 +242,17 @@ class _Trials:
         return squares, float(self.data.weight_of_each.sum()), one
 
     def _folds(self) -> tuple[Choice, Array | None, float, Folds]:
-        rows = np.arange(len(self.data))
-        n_folds = _MORE_FOLDS if len(rows) < _FEW_ROWS else _FOLDS
-        held = list(deal(self.data.codes, n_folds, self.rng))
-        held_data = [self.data.at(part) for part in held]
+        n_folds = _MORE_FOLDS if len(self.data) < _FEW_ROWS else _FOLDS
+        rests, held = zip(*hold_out(self.data, n_folds, self.rng), strict=True)
         # A representative of a fold stands for as many rows as in the whole.
         share = (n_folds - 1) / n_folds
-        placed = [
-            self._place(self.data.at(np.setdiff1d(rows, part, assume_unique=True)), None, share)
-            for part in held
-        ]
+        placed = [self._place(rest, None, share) for rest in rests]
         weight = float(np.mean([fold.data.weight_of_each.sum() for fold in placed]))
-        plain_folds = self._folds_of(placed, held_data)
+        plain_folds = self._folds_of(placed, held)
         plain = self._choose(plain_folds, self.near)
         if self.open_.feature_scales is None:
             return plain, None, weight, plain_folds
-        scaled, scales, scaled_folds = self._learn_scales(placed, held_data, plain, share)
+        scaled, scales, scaled_folds = self._learn_scales(placed, held, plain, share)
         if self.open_.feature_scales == "auto" and not falls(
             plain.losses, scaled.losses, plain.weights
         ):
@@ -286,7 +280,7 @@ class _Trials:
         return squares, "squared"
 
     def _learn_scales(
-        self, placed: list[_Placed], held: list[Labelled], plain: Choice, share: float
+        self, placed: list[_Placed], held: Sequence[Labelled], plain: Choice, share: float
     ) -> tuple[Choice, Array, Folds]:
         """Learn scales, in each fold from what is not held out, while the held-out error falls."""
         whole, last = self._place(self.data, None), plain
@@ -302,7 +296,7 @@ class _Trials:
             whole, last = self._place(self.data, scales), trial
         return min(trials, key=lambda found: found[0].mean_loss)
 
-    def _folds_of(self, placed: list[_Placed], held: list[Labelled]) -> Folds:
+    def _folds_of(self, placed: list[_Placed], held: Sequence[Labelled]) -> Folds:
         """Return the folds, to be predicted by models of the others."""
         folds = [
             (Samples(fold.data, fold.placement), fold.basis, Samples(part, fold.placement))

@@ -66,7 +66,7 @@ class SamplesFit(Fit):
         placement = Placement(self.model.lift, self.model.feature_scales)
         samples = Samples(data.at(data.some_rows(_ROWS_OF_TEMPERATURE, rng)), placement)
         features = self.white.features(samples.directions())
-        scores = self.ridge.left_out_scores(features, samples.targets(), samples.weights)
+        scores = self.ridge.left_out_scores(features, samples.targets(), samples.weight_of_a_copy)
         return fit_temperature(scores, samples.codes, samples.weights)
 
 

@@ -15,7 +15,7 @@ from kmeans_kernel._fit import FitOn, fit
 from kmeans_kernel._kernels import Kernel
 from kmeans_kernel._representation import KMeans, Unwatched, represent
 from kmeans_kernel._samples import Labelled
-from kmeans_kernel._selection import deal, falls
+from kmeans_kernel._selection import falls, hold_out
 from kmeans_kernel._workers import ALONE, Workers
 
 # The first number of representatives of a class.
@@ -84,9 +84,7 @@ def grow(
     workers: Workers = ALONE,
 ) -> Growth:
     """Double the representatives while the squared error of held-out rows falls beyond noise."""
-    held_rows = next(iter(deal(data.codes, _HELD_OUT, rng)))
-    rest_rows = np.setdiff1d(np.arange(len(data)), held_rows, assume_unique=True)
-    held, rest = data.at(held_rows), data.at(rest_rows)
+    rest, held = next(hold_out(data, _HELD_OUT, rng))
     weights, largest = held.weight_of_each, max(rest.class_sizes)
     steps: list[Step] = []
     kept: list[tuple[Chosen, Array]] = []  # those that beat all before

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -17,6 +17,12 @@ from kmeans_kernel._sphere import unit_rows
 _LONGEST = 1e150
 
 _ALL = slice(None)
+
+# A row that weighs more than so many is dealt out as so many.
+_MOST_COPIES = 30
+
+# The least weight may be that of as many equal rows.
+_SMALLEST_PART = 10
 
 
 class Rows(Protocol):
@@ -64,6 +70,35 @@ class Labelled:
     def weight_of_each(self) -> Array:
         """The (n,) weights."""
         return np.ones(len(self)) if self.weights is None else self.weights
+
+    @cached_property
+    def copies(self) -> IntArray:
+        """How many equal rows each may be (n,).
+
+        Equal rows come as one that weighs as much as all. So where the weights within a class are
+        multiples of one, the least or a small part of it, that is how many there are; else each is
+        one.
+        """
+        copies = np.ones(len(self), dtype=np.intp)
+        if self.weights is None:
+            return copies
+        for k in range(len(self.classes)):
+            rows = np.flatnonzero(self.codes == k)
+            shares = self.weights[rows] / self.weights[rows].min(initial=np.inf)
+            for part in range(1, _SMALLEST_PART + 1):
+                whole = np.rint(part * shares)
+                if np.allclose(part * shares, whole, rtol=1e-6, atol=0.0):
+                    copies[rows] = np.minimum(whole, _MOST_COPIES)
+                    break
+        return copies
+
+    def part(self, taken: IntArray) -> Labelled:
+        """Return some of the copies of each row, those of which some are taken."""
+        rows = np.flatnonzero(taken)
+        part = self.at(rows)
+        if self.weights is None:
+            return part
+        return replace(part, weights=part.weight_of_each * taken[rows] / self.copies[rows])
 
     def at(self, rows: IntArray) -> Labelled:
         """Return some of the rows."""
@@ -129,6 +164,11 @@ class Samples:
     def weights(self) -> Array:
         """The (n,) weights."""
         return self.data.weight_of_each
+
+    @property
+    def weight_of_a_copy(self) -> Array:
+        """The (n,) weights of one of the equal rows that each may be."""
+        return np.asarray(self.weights / self.data.copies)
 
     @property
     def n_classes(self) -> int:

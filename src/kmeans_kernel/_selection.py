@@ -36,7 +36,7 @@ from kmeans_kernel._ridge import (
     kernel_values,
     sum_moments,
 )
-from kmeans_kernel._samples import Samples
+from kmeans_kernel._samples import Labelled, Samples
 from kmeans_kernel._workers import ALONE, Workers
 
 # Mean samples of a representative from which on leave-one-out is trusted.
@@ -286,7 +286,7 @@ class LeaveOneOut:
         white = WhiteBasis.of(self.basis.directions, kernel, self.workers)
         path = RidgePath.of(NormalEquations.of(sum_moments(white, self.samples, self.workers)))
         T = path.along_axes(white.features(self.samples.directions(self.left_out)))
-        Y, weights = self.targets, self.weights
+        Y, weights = self.targets, self.samples.weight_of_a_copy[self.left_out]
         return lambda value: path.left_out_scores(T, Y, weights, value)
 
     def losses(self, scores: Array) -> Array:
@@ -385,6 +385,20 @@ def deal(codes: IntArray, n_folds: int, rng: np.random.Generator) -> Iterator[In
         positions = np.flatnonzero(fold == k)
         if 0 < len(positions) < len(codes):
             yield positions
+
+
+def hold_out(
+    data: Labelled, n_folds: int, rng: np.random.Generator
+) -> Iterator[tuple[Labelled, Labelled]]:
+    """Deal rows into folds; give the rest and the fold, in turns.
+
+    Equal rows, which come as one, are dealt one by one: a fold of a table with few values would
+    else be asked what no other has seen.
+    """
+    rows = np.repeat(np.arange(len(data)), data.copies)
+    for positions in deal(data.codes[rows], n_folds, rng):
+        held = np.bincount(rows[positions], minlength=len(data))
+        yield data.part(data.copies - held), data.part(held)
 
 
 def falls(old: Array, new: Array, weights: Array) -> bool:
