@@ -14,6 +14,8 @@ import argparse
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,8 @@ from sklearn.utils import Bunch
 
 from benchmarks import plain
 from benchmarks.contest import RESULTS, Work, against_bytes, against_limit, against_rivals
-from kmeans_kernel import KMeansKernelClassifier, paper
+from experiments import rows as experiment
+from kmeans_kernel import KMeansKernelClassifier, paper, peers
 from kmeans_kernel._conjugate import ACCEPTABLE, solve_by_conjugate_gradients
 from kmeans_kernel._kernels import ExactGram, Gaussian, Polynomial, gram_matrix
 from kmeans_kernel._lssvm import solve_on_representatives
@@ -187,13 +190,56 @@ def samples_contest(mnist: Bunch, q: int) -> dict[str, Work]:
 def choice_contest(mnist: Bunch, n: int) -> dict[str, Work]:
     """Return a fit that chooses for itself, and one that is given what the first has chosen."""
     pixels, labels = PixelNormalizer().fit_transform(mnist.X_train[:n]), mnist.y_train[:n]
-    found = KMeansKernelClassifier(random_state=0).fit(pixels, labels)
-    given = {"gamma": found.gamma_, "regularization": found.regularization_}
+    found = KMeansKernelClassifier(100, random_state=0).fit(pixels, labels)
+    given = {
+        "gamma": found.gamma_, "regularization": found.regularization_, "loss": found.loss_
+    }  # fmt: skip
 
     def fit(**options: Any) -> Work:
-        return lambda: KMeansKernelClassifier(random_state=0, **options).fit(pixels, labels)
+        return lambda: KMeansKernelClassifier(100, random_state=0, **options).fit(pixels, labels)
 
     return {"ours": fit(), "bare": fit(**given)}
+
+
+@dataclass
+class RowsContest:
+    """Ours and a support vector machine on the same rows of pixels, which say nothing of images."""
+
+    mnist: Bunch
+    quick: bool
+    fitted: dict[str, Any] = field(default_factory=dict)
+
+    def fits(self) -> dict[str, Work]:
+        """Return the training of each."""
+        pixels = PixelNormalizer().fit_transform(self.mnist.X_train)
+        n, (k, q, gamma) = len(pixels), experiment.CHOSEN
+        if self.quick:
+            n, q = 5000, 100
+        makers: dict[str, Callable[[], Any]] = {"ours": lambda: experiment.pipeline(k, q, gamma)}
+        rival = "intelex SVC, degree 4"
+        if not peers.installed(rival):
+            rival = "SVC, degree 4"
+        makers[rival] = lambda: peers.make(rival, None, 0)
+
+        def fit(name: str) -> None:
+            self.fitted[name] = makers[name]().fit(pixels[:n], self.mnist.y_train[:n])
+
+        return {name: partial(fit, name) for name in makers}
+
+    def predictions(self) -> dict[str, Work]:
+        """Return what each says of the test images, trained first if need be."""
+        if not self.fitted:
+            for work in self.fits().values():
+                work()
+        pixels = PixelNormalizer().fit_transform(self.mnist.X_test)
+        return {name: partial(model.predict, pixels) for name, model in self.fitted.items()}
+
+    def errors(self) -> dict[str, float]:
+        """Return the share of the test images that each gets wrong, in percent."""
+        return {
+            name: round(100 * float(np.mean(predict() != self.mnist.y_test)), 2)
+            for name, predict in self.predictions().items()
+        }
 
 
 def program_contest(q: int, errors: dict[str, float], n_train: int = 60_000) -> dict[str, Work]:
@@ -265,6 +311,19 @@ def rows(mnist: Bunch, *, quick: bool) -> Iterator[tuple[str, Callable[[], dict[
         title = "import of the package; bare: of scikit-learn's classifier modules"
         return against_limit(title, import_contest(), 3 if quick else 7, 1.5)
 
+    contest = RowsContest(mnist, quick)
+
+    def rows_fit() -> dict[str, Any]:
+        works = contest.fits()
+        rivals = [name for name in works if name != "ours"]
+        row = against_rivals("fit to rows of pixels", works, 1, 2.0, rivals)
+        return {**row, "error_percent": contest.errors()}
+
+    def rows_predict() -> dict[str, Any]:
+        works = contest.predictions()
+        rivals = [name for name in works if name != "ours"]
+        return against_rivals("predict 10,000 rows of pixels", works, REPEATS, 5.0, rivals)
+
     for q, goal in ((100, 1.0), (1000, 2.0), (2500, 1.8)):
         yield f"kmeans class {q}", lambda q=q, goal=goal: kmeans("one class", threes, q, goal)
     for m in (4000,) if quick else (10_000, 25_000):
@@ -273,6 +332,8 @@ def rows(mnist: Bunch, *, quick: bool) -> Iterator[tuple[str, Callable[[], dict[
     yield "program", lambda: program(100 if quick else 1000)
     yield "conjugate gradients", lambda: conjugate(200 if quick else 1000)
     yield "choice", lambda: choice(3000 if quick else 60_000)
+    yield "rows fit", rows_fit
+    yield "rows predict", rows_predict
     yield "imports", imports
     if quick:
         return

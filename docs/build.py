@@ -279,12 +279,23 @@ def tables_table() -> str:
         "| --- |" + " ---: |" * len(names),
     ]
     for title, some in (("development", False), ("held out", True)):
-        chosen = [table for table in means if (table in tables.HELD_OUT) == some]
+        chosen = [
+            table
+            for table, of in means.items()
+            if (table in tables.HELD_OUT) == some and set(names) <= set(of)
+        ]
         if not chosen:
             continue
         lines += [marked(table, [means[table][method] for method in names]) for table in chosen]
         average = [statistics.mean(means[table][method] for table in chosen) for method in names]
         lines.append(marked(f"**mean, {title}**", average))
+        ratios = [
+            statistics.geometric_mean(
+                (means[table][method] + 0.1) / (means[table]["ours"] + 0.1) for table in chosen
+            )
+            for method in names
+        ]
+        lines.append(marked(f"**in ours, {title}**", ratios))
     rows = read_json(EXPERIMENTS / "tables.json")["rows"]
     return "\n".join([*lines, "", machine_note("`python -m experiments.tables`", rows)])
 

@@ -24,7 +24,7 @@ FLOORS = {
     ],
     "shell": [
         "_progress", "_threads", "_lazy", "_validation", "explanation", "classifier",
-        "cluster", "images", "gradients", "patterns", "patches", "paper",
+        "metric", "cluster", "images", "gradients", "patterns", "patches", "paper",
     ],
     "edges": [
         "files", "persistence._file", "persistence._estimators", "persistence",
@@ -107,7 +107,16 @@ def test_import_has_no_side_effects_and_needs_no_extra():
 
 @pytest.mark.parametrize(
     "name",
-    ["classifier", "cluster", "images", "gradients", "patterns", "patches", "persistence"],
+    [
+        "classifier",
+        "metric",
+        "cluster",
+        "images",
+        "gradients",
+        "patterns",
+        "patches",
+        "persistence",
+    ],
 )
 def test_the_examples_in_the_docstrings_run(name):
     results = doctest.testmod(importlib.import_module(f"kmeans_kernel.{name}"))

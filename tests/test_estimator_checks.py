@@ -9,6 +9,7 @@ from kmeans_kernel import (
     EdgePatterns,
     FourierFeatures,
     KMeansKernelClassifier,
+    LearnedMetric,
     OrientedGradients,
     PatchVotingClassifier,
     PixelNormalizer,
@@ -25,6 +26,7 @@ ESTIMATORS = [
     PixelNormalizer(),
     FourierFeatures(),
     FourierFeatures(root=False),
+    LearnedMetric(),
 ]
 
 

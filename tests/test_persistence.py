@@ -20,6 +20,7 @@ from kmeans_kernel import (
     Deskewer,
     FourierFeatures,
     KMeansKernelClassifier,
+    LearnedMetric,
     OrientedGradients,
     PatchVotingClassifier,
     PixelNormalizer,
@@ -44,6 +45,7 @@ def classifier(**options):
 
 ESTIMATORS = {
     "classifier": classifier(),
+    "laplace": classifier(kernel="laplace"),
     "paper": classifier(kernel="poly", lift=0.0, regularization=np.float64(1e-3)),
     "on representatives": classifier(fit_on="representatives"),
     "weighted": classifier(class_weight={0: 1.0, np.int64(1): 2.5}, feature_scales="learned"),
@@ -54,6 +56,7 @@ ESTIMATORS = {
     "centred": make_pipeline(StandardScaler(with_std=False), classifier()),
     "pixels": make_pipeline(PixelNormalizer(), classifier()),
     "fourier": make_pipeline(FourierFeatures(root=False), classifier()),
+    "metric": make_pipeline(LearnedMetric(9, random_state=0), classifier()),
     "patches": paper.patches(3, patch=6, random_state=0),
     "nothing but a step": make_pipeline("passthrough", classifier()),
     "patches alone": PatchVotingClassifier(classifier(), (7, 7), vote="sum"),

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from kmeans_kernel._kernels import Gaussian, Polynomial
+from kmeans_kernel._kernels import Gaussian, Laplacian, Polynomial
 from kmeans_kernel._model import FittedModel
-from kmeans_kernel._scales import learn_scales, squared_gradients
+from kmeans_kernel._scales import learn_scales, outer_gradients, squared_gradients
 from kmeans_kernel._sphere import unit_rows
 from tests.reference import scales as twin
 
@@ -23,7 +23,9 @@ def model(rng, kernel=Gaussian(2.0), lift=1.0, scales=None, dual=None):  # noqa:
     )
 
 
-@pytest.mark.parametrize("kernel", [Gaussian(0.5), Gaussian(4.0), Polynomial(4)], ids=str)
+@pytest.mark.parametrize(
+    "kernel", [Gaussian(0.5), Gaussian(4.0), Laplacian(1.0), Polynomial(4)], ids=str
+)
 @pytest.mark.parametrize("lift", [0.0, 1.5])
 @pytest.mark.parametrize("scaled", [False, True])
 def test_gradients_equal_differences(kernel, lift, scaled, rng, monkeypatch):
@@ -33,6 +35,18 @@ def test_gradients_equal_differences(kernel, lift, scaled, rng, monkeypatch):
     np.testing.assert_allclose(
         squared_gradients(found, X), twin.squared_gradients(found.scores, X), rtol=1e-5, atol=1e-7
     )
+
+
+@pytest.mark.parametrize("lift", [0.0, 1.5])
+def test_outer_products_equal_those_of_differences(lift, rng, monkeypatch):
+    monkeypatch.setattr("kmeans_kernel._scales._BLOCK_ROWS", 8)
+    found, X, weights = model(rng, lift=lift), rng.normal(size=(20, 4)), rng.random(20)
+    outer = outer_gradients(found, X, weights)
+    np.testing.assert_allclose(
+        outer, twin.outer_gradients(found.scores, X, weights), rtol=1e-5, atol=1e-7
+    )
+    squared = np.average(squared_gradients(found, X), axis=0, weights=weights)
+    np.testing.assert_allclose(np.diag(outer), squared)
 
 
 def test_scales_are_in_proportion_to_the_gradients_and_bounded_below(rng):

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kmeans_kernel.cluster import SphericalKMeans
     from kmeans_kernel.gradients import Deskewer, OrientedGradients
     from kmeans_kernel.images import FourierFeatures, PixelNormalizer
+    from kmeans_kernel.metric import LearnedMetric
     from kmeans_kernel.patches import PatchVotingClassifier
     from kmeans_kernel.patterns import EdgePatterns, image_classifier
     from kmeans_kernel.persistence import load_model, save_model
@@ -24,6 +25,7 @@ __all__ = [
     "EdgePatterns",
     "FourierFeatures",
     "KMeansKernelClassifier",
+    "LearnedMetric",
     "OrientedGradients",
     "PatchVotingClassifier",
     "PixelNormalizer",
@@ -42,6 +44,7 @@ _HOMES = {
     "EdgePatterns": "patterns",
     "FourierFeatures": "images",
     "KMeansKernelClassifier": "classifier",
+    "LearnedMetric": "metric",
     "OrientedGradients": "gradients",
     "PatchVotingClassifier": "patches",
     "PixelNormalizer": "images",

@@ -7,6 +7,8 @@ fitted again.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from kmeans_kernel._blocks import Array, blocks_of
@@ -34,25 +36,45 @@ def learn_scales(model: FittedModel, X: Matrix, weights: Array) -> Array:
 
 
 def squared_gradients(model: FittedModel, X: Matrix) -> Array:
-    """Return the (n, d) squared gradients of the scores of rows, summed over the classes.
+    """Return the (n, d) squared gradients of the scores of rows, summed over the classes."""
+    out = np.zeros(X.shape)
+    for rows in blocks_of(X.shape[0], _BLOCK_ROWS):
+        for gradients in _gradients(model, dense(X[rows])):
+            out[rows] += gradients**2
+    return out
+
+
+def outer_gradients(model: FittedModel, X: Matrix, weights: Array) -> Array:
+    """Return the (d, d) mean of the outer products of the gradients, summed over the classes.
+
+    Its diagonal is the mean of the squared gradients; beside it, it knows which features matter
+    together.
+    """
+    out = np.zeros((X.shape[1], X.shape[1]))
+    roots = np.sqrt(weights / weights.sum())
+    for rows in blocks_of(X.shape[0], _BLOCK_ROWS):
+        for gradients in _gradients(model, dense(X[rows])):
+            scaled = gradients * roots[rows, None]
+            out += scaled.T @ scaled
+    return out
+
+
+def _gradients(model: FittedModel, X: Array) -> Iterator[Array]:
+    """Give the (n, d) gradients of the scores of each class.
 
     With u = [s∘x, r] / ‖[s∘x, r]‖ and c = uᵀξ, a score is Σ κ(c) a and its gradient
     s∘(I − u uᵀ) Σ κ'(c) a ξ / ‖[s∘x, r]‖, without its last component.
     """
-    n, d = X.shape
+    d = X.shape[1]
     scales = np.ones(d) if model.feature_scales is None else model.feature_scales
     directions = model.directions.astype(np.float64)
-    out = np.zeros((n, d))
-    for rows in blocks_of(n, _BLOCK_ROWS):
-        block = dense(X[rows])
-        U = unit_rows(block, model.lift, np.float64, model.feature_scales)
-        with np.errstate(over="ignore"):  # a row of no finite length has no slope
-            lengths = np.hypot(np.linalg.norm(block * scales, axis=1), model.lift)
-        cosines = U @ directions.T
-        slopes = model.kernel.derivative(cosines)
-        for dual in model.dual_coef.T:
-            pull = slopes * dual
-            along = pull @ directions - np.einsum("ij,ij->i", pull, cosines)[:, None] * U
-            out[rows] += (along[:, :d] * scales) ** 2
-        out[rows] /= np.where(lengths > 0, lengths, 1.0)[:, None] ** 2
-    return out
+    U = unit_rows(X, model.lift, np.float64, model.feature_scales)
+    with np.errstate(over="ignore"):  # a row of no finite length has no slope
+        lengths = np.hypot(np.linalg.norm(X * scales, axis=1), model.lift)
+    lengths = np.where(lengths > 0, lengths, 1.0)[:, None]
+    cosines = U @ directions.T
+    slopes = model.kernel.derivative(cosines)
+    for dual in model.dual_coef.T:
+        pull = slopes * dual
+        along = pull @ directions - np.einsum("ij,ij->i", pull, cosines)[:, None] * U
+        yield along[:, :d] * scales / lengths

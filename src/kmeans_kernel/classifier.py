@@ -336,11 +336,12 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         Examples
         --------
         >>> from kmeans_kernel import KMeansKernelClassifier
-        >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["a", "a", "b", "b"]
-        >>> explanation = KMeansKernelClassifier(2, random_state=0).fit(X, y).explain([[0.0, 0.9]])
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> explanation = KMeansKernelClassifier(5, random_state=0).fit(X, y).explain(X[:1])
         >>> spoke_for, against = explanation.loudest(0)
-        >>> spoke_for[0].label, against[0].label
-        ('a', 'b')
+        >>> int(spoke_for[0].label), int(against[0].label)
+        (0, 1)
         """
         check_is_fitted(self)
         X = check_rows(self, X, reset=False)

@@ -10,3 +10,15 @@ def squared_gradients(scores, X, step=1e-5):
         slopes = (scores(X + shift) - scores(X - shift)) / (2 * step)
         found[:, j] = (slopes**2).sum(axis=1)
     return found
+
+
+def outer_gradients(scores, X, weights, step=1e-5):
+    """The same differences, each row's times each other's, in the mean over the rows."""
+    d = X.shape[1]
+    slopes = [(scores(X + step * e) - scores(X - step * e)) / (2 * step) for e in np.eye(d)]
+    found = np.zeros((d, d))
+    for i in range(d):
+        for j in range(d):
+            products = (slopes[i] * slopes[j]).sum(axis=1)
+            found[i, j] = sum(w * p for w, p in zip(weights, products, strict=True)) / sum(weights)
+    return found

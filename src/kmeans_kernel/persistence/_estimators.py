@@ -17,6 +17,7 @@ from kmeans_kernel._model import FittedModel, whole_if_so
 from kmeans_kernel.classifier import KMeansKernelClassifier
 from kmeans_kernel.gradients import Deskewer, OrientedGradients
 from kmeans_kernel.images import FourierFeatures, PixelNormalizer
+from kmeans_kernel.metric import LearnedMetric
 from kmeans_kernel.patches import PatchVotingClassifier
 from kmeans_kernel.patterns import PATTERN_SIZE, EdgePatterns
 from kmeans_kernel.persistence._file import ModelFileError, Place
@@ -125,6 +126,18 @@ def _build_patterns(tree: dict[str, Any], place: Place) -> EdgePatterns:
     _check_unit_rows("patterns", patterns)
     transformer._keep(patterns)
     return transformer
+
+
+def _describe_metric(metric: LearnedMetric, place: Place) -> dict[str, Any]:
+    place.put("components", metric.components_)
+    return {"features": _features(metric), "params": _plain_params(metric)}
+
+
+def _build_metric(tree: dict[str, Any], place: Place) -> LearnedMetric:
+    metric = LearnedMetric(**_params(LearnedMetric, tree))
+    n_features = _set_features(metric, tree)
+    metric.components_ = place.take("components", (n_features, None), ("float64",))
+    return metric
 
 
 def _check_unit_rows(name: str, rows: npt.NDArray[Any]) -> None:
@@ -384,5 +397,6 @@ _KINDS: dict[type, tuple[_Describe, _Build]] = {
     Deskewer: (_describe_pixels, _build_pixels(Deskewer)),
     OrientedGradients: (_describe_pixels, _build_pixels(OrientedGradients)),
     EdgePatterns: (_describe_patterns, _build_patterns),
+    LearnedMetric: (_describe_metric, _build_metric),
     StandardScaler: (_describe_scaler, _build_scaler),
 }
