@@ -212,10 +212,10 @@ class RowsContest:
     def fits(self) -> dict[str, Work]:
         """Return the training of each."""
         pixels = PixelNormalizer().fit_transform(self.mnist.X_train)
-        n, (k, q, gamma) = len(pixels), experiment.CHOSEN
+        n, (k, q, *given) = len(pixels), experiment.CHOSEN
         if self.quick:
             n, q = 5000, 100
-        makers: dict[str, Callable[[], Any]] = {"ours": lambda: experiment.pipeline(k, q, gamma)}
+        makers: dict[str, Callable[[], Any]] = {"ours": lambda: experiment.pipeline(k, q, *given)}
         rival = "intelex SVC, degree 4"
         if not peers.installed(rival):
             rival = "SVC, degree 4"

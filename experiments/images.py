@@ -47,7 +47,6 @@ ROWS: list[tuple[str, bool, int, str]] = [
     ("patterns", True, 300, "squared"),
     ("patterns", True, 1000, "squared"),
     ("patterns", True, 300, "auto"),
-    ("patterns", True, 1000, "auto"),
 ]
 
 

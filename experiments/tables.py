@@ -29,7 +29,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from kmeans_kernel import KMeansKernelClassifier, paper
+from kmeans_kernel import KMeansKernelClassifier
 from kmeans_kernel.datasets import load_fashion_mnist, load_mnist
 from kmeans_kernel.records import run_jobs
 
@@ -156,8 +156,6 @@ HELD_OUT = [f"KEEL: {name}" for name in _HELD_OUT.split()]
 
 METHODS: dict[str, Callable[[int], Any]] = {
     "ours": lambda seed: KMeansKernelClassifier(random_state=seed),
-    "ours, no scales": lambda seed: KMeansKernelClassifier(random_state=seed, feature_scales=None),
-    "ours, the paper's settings": lambda seed: paper.classifier(random_state=seed),
     "SVC": lambda seed: SVC(random_state=seed),
     "SVC, C = 10": lambda seed: SVC(C=10, random_state=seed),
     "SVC, calibrated": lambda seed: CalibratedClassifierCV(SVC(random_state=seed)),

@@ -94,7 +94,11 @@ def image_classifier(
         Deskewer(image_shape),
         EdgePatterns(image_shape=image_shape, random_state=random_state),
         KMeansKernelClassifier(
-            n_representatives, lift=0.0, random_state=random_state, verbose=verbose
+            n_representatives,
+            loss="squared",
+            lift=0.0,
+            random_state=random_state,
+            verbose=verbose,
         ),
     )
 
