@@ -91,6 +91,13 @@ def test_what_was_tried_runs(idea, small):
         work()
 
 
+def test_rows_of_pixels_run(small):
+    contest = targets.RowsContest(small, quick=True)
+    errors = contest.errors()
+    assert set(errors) == set(contest.predictions())
+    assert max(errors.values()) < 20
+
+
 def test_conjugate_gradients_run(small):
     for work in tried.conjugate_gradients(small, "raw", 300, rank=100):
         work()
