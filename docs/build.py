@@ -366,12 +366,12 @@ def rows_table() -> str:
         "| directions | Q | γ | ε | validation error | training | prediction |",
         "| ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
-    for row in sorted(rows, key=lambda row: row["error_percent"], reverse=True):
-        lines.append(
-            f"| {row['n_components'] or 'all pixels'} | {row['q']} | {row['gamma']:g} "
-            f"| {row['epsilon']:g} | {row['error_percent']:.2f} % | {row['fit_seconds']:.1f} s "
-            f"| {row['predict_seconds']:.2f} s |"
-        )
+    lines += [
+        f"| {row['n_components'] or 'all pixels'} | {row['q']} | {row['gamma']:g} "
+        f"| {row['epsilon']:g} | {row['error_percent']:.2f} % | {row['fit_seconds']:.1f} s "
+        f"| {row['predict_seconds']:.2f} s |"
+        for row in sorted(rows, key=lambda row: row["error_percent"], reverse=True)
+    ]
     return "\n".join([*lines, "", machine_note("`python -m experiments.rows`", rows)])
 
 
