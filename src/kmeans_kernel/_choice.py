@@ -145,20 +145,21 @@ def make_choice(
     small, fewer = smaller_problem(data, kmeans, rng)
     trials = _Trials(small, fewer, fit_on, open_, rng, watcher, workers, near)
     with workers.together():
-        best, loss, squares, scales, fitted_weight = trials.run()
+        outcome = trials.run()
+    best = outcome.best
     regularization = best.regularization
     if open_.regularization is None and fit_on == "samples":
         # The penalty of all samples together, λW, is what carries over to another number of them.
-        regularization *= fitted_weight / float(data.weight_of_each.sum())
+        regularization *= outcome.weight / float(data.weight_of_each.sum())
     wrong = best.scores.argmax(axis=1) != best.codes
     return Chosen(
         best.kernel,
         regularization,
-        loss,
-        Placement.of(data, open_.lift, scales),
+        outcome.loss,
+        Placement.of(data, open_.lift, outcome.scales),
         fit_temperature(best.scores, best.codes, best.weights),
         float(np.average(wrong, weights=best.weights)),
-        squares,
+        outcome.squares,
     )
 
 
@@ -192,6 +193,26 @@ class _Placed:
 
 
 @dataclass(frozen=True, eq=False)
+class _Outcome:
+    """What was best.
+
+    Attributes
+    ----------
+    best : the best choice
+    loss : its loss
+    squares : the best choice for squares
+    scales : of the features, or None
+    weight : of the samples that `best` was fitted to
+    """
+
+    best: Choice
+    loss: Loss
+    squares: Choice
+    scales: Array | None
+    weight: float
+
+
+@dataclass(frozen=True, eq=False)
 class _Trials:
     """The smaller problem, tried with what is open."""
 
@@ -204,23 +225,22 @@ class _Trials:
     workers: Workers
     near: Choice | None
 
-    def run(self) -> tuple[Choice, Loss, Choice, Array | None, float]:
-        """Return what was best.
-
-        That is: the best choice, its loss, the best choice for squares, the scales, and the weight
-        of the samples it was fitted to.
-        """
+    def run(self) -> _Outcome:
+        """Try squares, by leaving one out or by folds, and then the other loss."""
         m = self.data.basis_size(self.kmeans.n_representatives)
         large = len(self.data) >= LARGE_CLUSTERS * m
         if large and self.fit_on == "samples" and self.open_.feature_scales is None:
-            squares, weight, folds = self._leave_one_out()
-            scales = None
+            squares, folds = self._leave_one_out()
+            scales, weight = None, float(self.data.weight_of_each.sum())
         else:
-            squares, scales, weight, folds = self._folds()
+            squares, scales, folds = self._folds()
+            weight = folds.fitted_weight
         best, loss = self._choose_loss(squares, folds)
-        return best, loss, squares, scales, weight
+        if loss == "logistic":
+            weight = folds.fitted_weight
+        return _Outcome(best, loss, squares, scales, weight)
 
-    def _leave_one_out(self) -> tuple[Choice, float, Folds]:
+    def _leave_one_out(self) -> tuple[Choice, Folds]:
         placed = self._place(self.data, None)
         left_out = self.data.some_rows(_MOST_LEFT_OUT, self.rng)
         samples = Samples(self.data, placed.placement)
@@ -228,36 +248,24 @@ class _Trials:
         squares = self._choose(held_out, self.near)
         # What is not in closed form is tried on one part; clusters are too large to know it.
         rest, held = next(hold_out(self.data, _FOLDS, self.rng))
-        one = Folds(
-            [
-                (
-                    Samples(rest, placed.placement),
-                    placed.basis,
-                    Samples(held, placed.placement),
-                )
-            ],
-            on_samples=True,
-            workers=self.workers,
-        )
-        return squares, float(self.data.weight_of_each.sum()), one
+        return squares, self._folds_of([replace(placed, data=rest)], [held])
 
-    def _folds(self) -> tuple[Choice, Array | None, float, Folds]:
+    def _folds(self) -> tuple[Choice, Array | None, Folds]:
         n_folds = _MORE_FOLDS if len(self.data) < _FEW_ROWS else _FOLDS
         rests, held = zip(*hold_out(self.data, n_folds, self.rng), strict=True)
         # A representative of a fold stands for as many rows as in the whole.
         share = (n_folds - 1) / n_folds
         placed = [self._place(rest, None, share) for rest in rests]
-        weight = float(np.mean([fold.data.weight_of_each.sum() for fold in placed]))
         plain_folds = self._folds_of(placed, held)
         plain = self._choose(plain_folds, self.near)
         if self.open_.feature_scales is None:
-            return plain, None, weight, plain_folds
+            return plain, None, plain_folds
         scaled, scales, scaled_folds = self._learn_scales(placed, held, plain, share)
         if self.open_.feature_scales == "auto" and not falls(
             plain.losses, scaled.losses, plain.weights
         ):
-            return plain, None, weight, plain_folds
-        return scaled, scales, weight, scaled_folds
+            return plain, None, plain_folds
+        return scaled, scales, scaled_folds
 
     def _choose_loss(self, squares: Choice, folds: Folds) -> tuple[Choice, Loss]:
         """Try the logistic loss, if it is asked for or may be better."""

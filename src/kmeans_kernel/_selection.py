@@ -186,6 +186,11 @@ class Folds:
     on_samples: bool
     workers: Workers = ALONE
 
+    @property
+    def fitted_weight(self) -> float:
+        """The weight of the samples that a model is fitted to, in the mean."""
+        return float(np.mean([train.weights.sum() for train, *_ in self.folds]))
+
     @cached_property
     def targets(self) -> Array:
         """The targets of all samples, fold after fold."""
