@@ -25,7 +25,7 @@ from experiments import images, tables
 from kmeans_kernel import datasets, paper, peers, reproduction
 from kmeans_kernel.cli.app import app
 from kmeans_kernel.files import write_whole
-from kmeans_kernel.records import read_json, write_json
+from kmeans_kernel.records import read_json, read_rows, write_json
 from kmeans_kernel.reproduction import _report, summary
 from kmeans_kernel.reproduction._points import paper_points
 
@@ -75,6 +75,7 @@ def generated() -> dict[Path, str]:
         },
         ROOT / "docs" / "images.md": {
             "image test": image_test_table(),
+            "moved images": moved_table(),
             "images": images_table(),
         },
     }
@@ -332,6 +333,21 @@ def image_test_table() -> str:
         for row in rows
     ]
     return "\n".join([*lines, "", machine_note("`python -m experiments.images --test`", rows)])
+
+
+def moved_table() -> str:
+    """Return what moved copies of the training images came to."""
+    rows = read_rows(EXPERIMENTS / "images_moved.json")
+    lines = [
+        "| data | Q | copies of each | test error | training |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]
+    lines += [
+        f"| {peers.TITLES[row['data']]} | {row['q']} | {row['copies']} "
+        f"| {row['error_percent']:.2f} % | {row['fit_seconds']:.0f} s |"
+        for row in rows
+    ]
+    return "\n".join([*lines, "", machine_note("`python -m experiments.images --moved`", rows)])
 
 
 def images_table() -> str:

@@ -2,6 +2,7 @@
 
     python -m experiments.images          the comparison, on training images alone
     python -m experiments.images --test   what came of it, `image_classifier()`, on the test images
+    python -m experiments.images --moved  with 300 representatives, and moved copies to train on
 
 The comparison trains on the first 50,000 training images of MNIST and of Fashion-MNIST and
 predicts the other 10,000. The test images are used once, by the classifier that it led to, trained
@@ -16,6 +17,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from kmeans_kernel import (
@@ -32,6 +34,7 @@ from kmeans_kernel.records import answer, in_fresh_process, run_jobs
 FOLDER = Path(__file__).parent / "results"
 RESULTS = FOLDER / "images.json"
 TEST_RESULTS = FOLDER / "images_test.json"
+MOVED_RESULTS = FOLDER / "images_moved.json"
 
 LOADERS = {"mnist": load_mnist, "fashion_mnist": load_fashion_mnist}
 N_TRAIN = 50_000
@@ -66,11 +69,25 @@ def pipeline(features: str, upright: bool, q: int, loss: Any) -> Pipeline:
     )
 
 
-def measure(data: str, test: bool = False, **row: Any) -> dict[str, Any]:
+def moved(images: npt.NDArray[Any], rng: np.random.Generator) -> npt.NDArray[Any]:
+    """Return images moved by a pixel, each up, down, left or right, as chance will have it."""
+    out = np.empty_like(images)
+    ways = rng.integers(0, 4, len(images))
+    for way, (axis, step) in enumerate(((1, 1), (1, -1), (2, 1), (2, -1))):
+        chosen = ways == way
+        out[chosen] = np.roll(images[chosen], step, axis)  # the border is empty
+    return out
+
+
+def measure(data: str, test: bool = False, copies: int = 0, **row: Any) -> dict[str, Any]:
     """Train and predict: on the validation split, or the final classifier on the test images."""
     found = LOADERS[data]()
     X, y = found.X_train, found.y_train
-    if test:
+    if copies:
+        rng = np.random.default_rng(0)
+        train = np.concatenate([X, *(moved(X, rng) for _ in range(copies))]), np.tile(y, copies + 1)
+        rest, model = (found.X_test, found.y_test), image_classifier(row["q"], random_state=0)
+    elif test:
         train, rest = (X, y), (found.X_test, found.y_test)
         model = image_classifier(random_state=0)
     else:
@@ -99,6 +116,8 @@ def main() -> None:
     """Measure what is missing."""
     if sys.argv[1:] == ["--test"]:
         results, jobs = TEST_RESULTS, [{"data": data, "test": True} for data in LOADERS]
+    elif sys.argv[1:] == ["--moved"]:
+        results, jobs = MOVED_RESULTS, [{"data": "mnist", "q": 300, "copies": 2}]
     else:
         results, jobs = RESULTS, [
             {"data": data, "features": features, "upright": upright, "q": q, "loss": loss}
