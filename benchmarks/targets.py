@@ -32,7 +32,7 @@ from kmeans_kernel._kernels import ExactGram, Gaussian, Polynomial, gram_matrix
 from kmeans_kernel._lssvm import solve_on_representatives
 from kmeans_kernel._model import FittedModel
 from kmeans_kernel._representation import KMeans, Unwatched, represent
-from kmeans_kernel._ridge import NormalEquations, WhiteBasis, sum_moments
+from kmeans_kernel._ridge import NormalEquations, WhiteBasis
 from kmeans_kernel._samples import Labelled, Placement, Samples
 from kmeans_kernel._spherical_kmeans import cluster
 from kmeans_kernel._threads import Threads
@@ -182,7 +182,7 @@ def samples_contest(mnist: Bunch, q: int) -> dict[str, Work]:
 
     def normal() -> None:
         basis = WhiteBasis.of(found.directions, kernel, workers)
-        NormalEquations.of(sum_moments(basis, samples, workers)).solve(regularization)
+        NormalEquations.on(basis, samples, workers).solve(regularization)
 
     return {"ours": ours, "normal equations": normal}
 

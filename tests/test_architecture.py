@@ -19,8 +19,8 @@ FLOORS = {
     "core": [
         "_blocks", "_workers", "_rows", "_sphere", "_assignment", "_spherical_kmeans", "_triangles",
         "_kernels", "_blas", "_cholesky", "_lssvm", "_model", "_samples", "_duplicates",
-        "_representation", "_ridge", "_passes", "_conjugate", "_logistic", "_calibration",
-        "_selection", "_scales", "_stages", "_fit", "_choice", "_growth", "_training",
+        "_representation", "_ridge", "_passes", "_conjugate", "_logistic", "_calibration", "_paths",
+        "_holdout", "_selection", "_scales", "_stages", "_fit", "_choice", "_growth", "_training",
     ],
     "shell": [
         "_progress", "_threads", "_lazy", "_validation", "explanation", "classifier",

@@ -4,11 +4,12 @@ from sklearn.datasets import make_classification
 
 from kmeans_kernel import KMeansKernelClassifier
 from kmeans_kernel._choice import Open, make_choice, smaller_problem
+from kmeans_kernel._holdout import LARGE_CLUSTERS
 from kmeans_kernel._kernels import Gaussian
 from kmeans_kernel._progress import Silent
 from kmeans_kernel._representation import KMeans
 from kmeans_kernel._samples import Labelled, typical_length
-from kmeans_kernel._selection import LARGE_CLUSTERS, falls
+from kmeans_kernel._selection import falls
 from kmeans_kernel.plots import plot_growth
 
 KMEANS = KMeans(10, "random", 1e-6, 300)

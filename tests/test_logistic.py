@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
+from kmeans_kernel import _logistic, _passes
 from kmeans_kernel._kernels import Gaussian, Laplacian, Polynomial
 from kmeans_kernel._logistic import LogisticProblem, fit_logistic, whitening_pays
-from kmeans_kernel._passes import SampleKernel, WhiteFeatures
 from kmeans_kernel._ridge import WhiteBasis, nugget
 from kmeans_kernel._samples import Labelled, Placement, Samples
 from kmeans_kernel._sphere import unit_rows
@@ -36,18 +36,19 @@ def scores_of(fit, basis, K):
 @pytest.mark.parametrize("regularization", [1e-3, 1e-1])
 def test_the_solution_equals_the_twin(problem, regularization, workers, monkeypatch):
     basis, samples, K, omega = problem
-    monkeypatch.setattr("kmeans_kernel._passes._BLOCK_ROWS", 7)
+    monkeypatch.setattr("kmeans_kernel._samples._BLOCK_ROWS", 7)
     a, b = twin.solve(
         K, omega, samples.codes, samples.weights, N_CLASSES, regularization, nugget(M)
     )
     expected = softmax(K @ a + b, axis=1)
     counts = np.full(M, samples.weights.sum() / M)
-    for passes, atol in (
-        (WhiteFeatures.of(basis, samples, workers), 1e-4),
-        (SampleKernel.of(basis, samples, counts, workers), 1e-2),
-        (SampleKernel.of(basis, samples, counts, workers, stored_up_to=0), 1e-2),
+    of_kernel = LogisticProblem.on_kernel_values
+    for logistic, atol in (
+        (LogisticProblem.on_white_features(basis, samples, workers), 1e-4),
+        (of_kernel(basis, samples, counts, workers), 1e-2),
+        (of_kernel(basis, samples, counts, workers, stored_up_to=0), 1e-2),
     ):
-        fit = LogisticProblem.of(passes).solve(regularization, tolerance=1e-12)
+        fit = logistic.solve(regularization, tolerance=1e-12)
         found = softmax(scores_of(fit, basis, K), axis=1)
         np.testing.assert_allclose(found, expected, atol=atol)
         assert fit.relative_residual < 1e-2
@@ -62,7 +63,7 @@ def test_the_solution_equals_the_twin(problem, regularization, workers, monkeypa
 
 def test_a_fit_can_start_from_another(problem):
     basis, samples, K, _ = problem
-    fits = LogisticProblem.of(WhiteFeatures.of(basis, samples))
+    fits = LogisticProblem.on_white_features(basis, samples)
     cold = fits.solve(1e-2, tolerance=1e-12)
     again = fits.solve(1e-2, start=cold, most_steps=1)
     np.testing.assert_allclose(scores_of(again, basis, K), scores_of(cold, basis, K), atol=1e-4)
@@ -75,7 +76,7 @@ def test_a_weight_equals_repeating_the_row(problem):
     repeated = Samples(Labelled(data.X[often], data.codes[often], data.classes), samples.placement)
     first, second = (
         scores_of(
-            LogisticProblem.of(WhiteFeatures.of(basis, some)).solve(1e-2, tolerance=1e-12), basis, K
+            LogisticProblem.on_white_features(basis, some).solve(1e-2, tolerance=1e-12), basis, K
         )
         for some in (samples, repeated)
     )
@@ -102,19 +103,19 @@ def test_classes_behind_one_another_are_told_apart(rng):
 def test_kernel_values_are_passed_over_where_features_cost_too_much(problem, monkeypatch):
     basis, samples, K, _ = problem
     counts, made = np.full(M, 5.0), []
-    for kind in (WhiteFeatures, SampleKernel):
-        of = kind.of
+    for name in ("over_white_features", "over_kernel_values"):
+        over = getattr(_passes, name)
         monkeypatch.setattr(
-            kind, "of", lambda *args, of=of, kind=kind: (made.append(kind), of(*args))[1]
+            _logistic, name, lambda *args, f=over, name=name: (made.append(name), f(*args))[1]
         )
     few = fit_logistic(basis, samples, counts, 1e-2)
     monkeypatch.setattr("kmeans_kernel._logistic._MOST_PRODUCTS", 1.0)
     many = fit_logistic(basis, samples, counts, 1e-2)
-    assert made == [WhiteFeatures, SampleKernel]
+    assert made == ["over_white_features", "over_kernel_values"]
     np.testing.assert_allclose(scores_of(few, basis, K), scores_of(many, basis, K), atol=0.05)
     monkeypatch.setattr("kmeans_kernel._logistic._TOLERABLE_NOISE", 0.0)
     again = fit_logistic(basis, samples, counts, 1e-2)
-    assert made[2:] == [SampleKernel, WhiteFeatures]
+    assert made[2:] == ["over_kernel_values", "over_white_features"]
     np.testing.assert_array_equal(again.coefficients, few.coefficients)
 
 

@@ -67,9 +67,10 @@ def samples_of(U, Y, weights):
 @pytest.mark.parametrize("workers", [ALONE, Threads(2)], ids=["alone", "threads"])
 def test_moments_of_samples_are_those_of_their_blocks(problem, workers, monkeypatch):
     basis, U, Y, weights, *_ = problem
-    monkeypatch.setattr("kmeans_kernel._ridge._BLOCK_ROWS", 7)
-    found = sum_moments(basis, samples_of(U, Y, weights), workers)
-    expected = Moments.of(basis.features(U), Y, weights)
+    monkeypatch.setattr("kmeans_kernel._samples._BLOCK_ROWS", 7)
+    Z = basis.features(U)
+    found = sum_moments(lambda rows: Z[rows], samples_of(U, Y, weights), workers)
+    expected = Moments.of(Z, Y, weights)
     for name in ("weight", "z", "y", "zz", "zy"):
         np.testing.assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-9)
 
@@ -78,7 +79,7 @@ def test_moments_of_samples_are_those_of_their_blocks(problem, workers, monkeypa
 @pytest.mark.parametrize("workers", [ALONE, Threads(2)], ids=["alone", "threads"])
 def test_conjugate_gradients_agree_with_the_twin(problem, workers, stored_up_to, monkeypatch):
     basis, U, Y, weights, K, omega = problem
-    monkeypatch.setattr("kmeans_kernel._passes._BLOCK_ROWS", 7)
+    monkeypatch.setattr("kmeans_kernel._samples._BLOCK_ROWS", 7)
     counts = np.full(12, weights.sum() / 12)
     found = solve_by_conjugate_gradients(
         basis,

@@ -1,20 +1,16 @@
 import numpy as np
 import pytest
+from scipy.special import softmax
 
+from kmeans_kernel._holdout import Fold, Folds, LeaveOneOut, deal, hold_out
 from kmeans_kernel._kernels import Gaussian, Laplacian
+from kmeans_kernel._paths import LogisticPath, RepresentativesPath, SamplesPath
 from kmeans_kernel._representation import Representation
 from kmeans_kernel._ridge import kernel_values, nugget
 from kmeans_kernel._samples import Labelled, Placement, Samples
-from kmeans_kernel._selection import (
-    Folds,
-    LeaveOneOut,
-    RepresentativesPath,
-    SamplesPath,
-    choose,
-    deal,
-    hold_out,
-)
+from kmeans_kernel._selection import choose, squared_losses
 from kmeans_kernel._sphere import unit_rows
+from tests.reference import logistic as naive_logistic
 from tests.reference import lssvm as naive_lssvm
 from tests.reference import ridge as naive_ridge
 
@@ -65,27 +61,48 @@ def test_leaving_one_out_equals_fitting_again(rng):
         data.targets(), data.weights, 1e-3, nugget(10),
     )  # fmt: skip
     np.testing.assert_allclose(held_out.scores(KERNEL)(1e-3), expected[left_out], atol=1e-8)
-    np.testing.assert_array_equal(held_out.targets, data.targets(left_out))
+    np.testing.assert_array_equal(held_out.codes, data.codes[left_out])
 
 
-@pytest.mark.parametrize("on_samples", [True, False])
-def test_folds_predict_each_part_by_a_fit_to_the_others(on_samples, rng):
-    parts = [(samples(rng, 30), basis(rng), samples(rng, n)) for n in (9, 7)]
-    held_out = Folds(parts, on_samples)
-    path_of = SamplesPath.of if on_samples else RepresentativesPath.of
+@pytest.mark.parametrize("path_of", [SamplesPath.of, RepresentativesPath.of, LogisticPath.of])
+def test_folds_predict_each_part_by_a_fit_to_the_others(path_of, rng):
+    parts = [Fold(samples(rng, 30), basis(rng), samples(rng, n)) for n in (9, 7)]
+    held_out = Folds(parts, path_of)
     expected = []
     for train, representatives, test in parts:
         path = path_of(train, representatives, KERNEL)
         expected.append(path.scores(path.features(test.directions()), 0.01))
     np.testing.assert_allclose(held_out.scores(KERNEL)(0.01), np.concatenate(expected))
-    assert held_out.targets.shape == (16, 3)
-    assert held_out.weights.shape == (16,)
+    assert held_out.codes.shape == held_out.weights.shape == (16,)
+    for enough, n_folds in ((1, 1), (9, 1), (10, 2), (100, 2)):
+        assert held_out.holding_out(enough).folds == parts[:n_folds]
+
+
+def test_a_logistic_path_gives_what_its_problem_does(rng):
+    train, test, representatives = samples(rng, 40), samples(rng, 15), basis(rng)
+    K = kernel_values(test.directions(), representatives.directions, KERNEL)
+    omega = kernel_values(representatives.directions, representatives.directions, KERNEL)
+    a, b = naive_logistic.solve(
+        kernel_values(train.directions(), representatives.directions, KERNEL),
+        omega, train.codes, train.weights, 3, 1e-2, nugget(10),
+    )  # fmt: skip
+    path = LogisticPath.of(train, representatives, KERNEL)
+    T = path.features(test.directions())
+    path.scores(T, 1e-1)  # the next starts from here
+    found = softmax(path.scores(T, 1e-2), axis=1)
+    np.testing.assert_allclose(found, softmax(K @ a + b, axis=1), atol=0.02)
+
+
+def test_squared_losses_are_those_of_one_and_zero():
+    scores = np.array([[0.9, 0.2], [0.5, -1.0]])
+    found = squared_losses(scores, np.array([0, 1]), np.ones(2))
+    np.testing.assert_allclose(found, [0.1**2 + 0.2**2, 0.5**2 + 2.0**2])
 
 
 class Valley:
     """Held-out samples whose error is known: least at one width and one regularisation."""
 
-    targets = np.zeros((4, 2))
+    codes = np.zeros(4, dtype=int)
     weights = np.ones(4)
 
     def __init__(self, width, power):
@@ -101,8 +118,9 @@ class Valley:
 
         return at
 
-    def losses(self, scores):
-        return (scores**2).sum(axis=1)
+
+def lengths(scores, codes, weights):
+    return (scores**2).sum(axis=1)
 
 
 FAMILY = [Gaussian]
@@ -113,12 +131,15 @@ FAMILY = [Gaussian]
 def test_the_walk_finds_the_valley(width, power):
     valley = Valley(width, power)
     heard = []
-    found = choose(valley, FAMILY, None, on_trial=lambda kernel, loss: heard.append((kernel, loss)))
+    found = choose(
+        valley, FAMILY, None, losses=lengths,
+        on_trial=lambda kernel, loss: heard.append((kernel, loss)),
+    )  # fmt: skip
     assert found.kernel == Gaussian(2.0 ** (width - 1))
     assert found.regularization == pytest.approx(10 ** (power / 2))
     assert found.mean_loss == pytest.approx(0.02)
     assert len(valley.tried) == len(heard) <= abs(width - 2) + 3
-    near = choose(valley, FAMILY, None, near=found)
+    near = choose(valley, FAMILY, None, near=found, losses=lengths)
     assert (near.kernel, near.regularization) == (found.kernel, found.regularization)
 
 
@@ -132,20 +153,20 @@ class TwoValleys(Valley):
 
 
 def test_families_compete_and_near_stays_in_its_own():
-    found = choose(TwoValleys(3, -6), [Gaussian, Laplacian], None)
+    found = choose(TwoValleys(3, -6), [Gaussian, Laplacian], None, losses=lengths)
     assert found.kernel == Laplacian(4.0)
-    alone = choose(TwoValleys(3, -6), [Gaussian], None)
+    alone = choose(TwoValleys(3, -6), [Gaussian], None, losses=lengths)
     assert alone.kernel == Gaussian(4.0)
-    near = choose(TwoValleys(3, -6), [Gaussian, Laplacian], None, near=alone)
+    near = choose(TwoValleys(3, -6), [Gaussian, Laplacian], None, losses=lengths, near=alone)
     assert near.kernel == Gaussian(4.0)
 
 
 def test_what_is_given_is_not_tried():
     valley = Valley(5, -4)
-    found = choose(valley, Gaussian(1.0), None)
+    found = choose(valley, Gaussian(1.0), None, losses=lengths)
     assert found.kernel == Gaussian(1.0)
     assert found.regularization == pytest.approx(0.01)
-    found = choose(valley, FAMILY, 1e-3)
+    found = choose(valley, FAMILY, 1e-3, losses=lengths)
     assert (found.kernel, found.regularization) == (Gaussian(16.0), 1e-3)
 
 

@@ -14,24 +14,14 @@ import numpy as np
 
 from kmeans_kernel._blocks import Array
 from kmeans_kernel._calibration import chance_losses, fit_temperature
-from kmeans_kernel._fit import FitOn, fit
+from kmeans_kernel._fit import FitOn, Loss, fit
+from kmeans_kernel._holdout import LARGE_CLUSTERS, Fold, Folds, HeldOut, LeaveOneOut, hold_out
 from kmeans_kernel._kernels import Kernel
+from kmeans_kernel._paths import LogisticPath, RepresentativesPath, SamplesPath
 from kmeans_kernel._representation import KMeans, Representation, Unwatched, represent
 from kmeans_kernel._samples import Labelled, Placement, Samples
-from kmeans_kernel._scales import learn_scales
-from kmeans_kernel._selection import (
-    LARGE_CLUSTERS,
-    Choice,
-    Family,
-    Folds,
-    HeldOut,
-    LeaveOneOut,
-    LogisticFolds,
-    Loss,
-    choose,
-    falls,
-    hold_out,
-)
+from kmeans_kernel._scales import ENOUGH_ROWS, learn_scales
+from kmeans_kernel._selection import Choice, Family, choose, falls
 from kmeans_kernel._workers import ALONE, Workers
 
 Scales: TypeAlias = Literal["auto", "learned"]
@@ -49,14 +39,9 @@ _MOST_ROUNDS = 4
 # most so many features.
 MOST_FEATURES_OF_A_TABLE = 100
 
-# Where the logistic loss starts to look for its λ, in that of squares.
-_LOGISTIC_SHARE = 0.1
-
-# Its λ are tried so many roots of ten apart: each is a fit of its own.
-_STRIDE = 2
-
-# Rows whose gradients are averaged.
-_ROWS_OF_GRADIENTS = 2000
+# Where the logistic loss starts to look for its λ, in that of squares; how many roots of ten apart
+# it tries them, each being a fit of its own; on how many samples, if there are as many.
+_LOGISTIC_SHARE, _STRIDE, _ENOUGH_HELD_OUT = 0.1, 2, 1500
 
 # The most samples that are left out, one at a time.
 _MOST_LEFT_OUT = 5000
@@ -268,22 +253,24 @@ class _Trials:
         return scaled, scales, scaled_folds
 
     def _choose_loss(self, squares: Choice, folds: Folds) -> tuple[Choice, Loss]:
-        """Try the logistic loss, if it is asked for or may be better."""
+        """Try the logistic loss, if it is asked for or may be better.
+
+        Squares come first, as one factorisation gives every λ; it starts from what was best.
+        """
         given = self.open_
         chosen_too = given.loss is None and given.regularization is None
         if self.fit_on != "samples" or not (given.loss == "logistic" or chosen_too):
             return squares, "squared"
         near = replace(squares, regularization=_LOGISTIC_SHARE * squares.regularization)
-        held_out = LogisticFolds.of(folds)
+        fewer = folds.holding_out(_ENOUGH_HELD_OUT)
         logistic = choose(
-            held_out, given.kernel, given.regularization, near, self.watcher.tried, _STRIDE
-        )
+            replace(fewer, path_of=LogisticPath.of), given.kernel, given.regularization, near,
+            self.watcher.tried, _STRIDE, chance_losses,
+        )  # fmt: skip
         if given.loss == "logistic":
             return logistic, "logistic"
-        same = Folds(held_out.folds, on_samples=True, workers=self.workers)
-        scores = same.scores(squares.kernel)(squares.regularization)
-        losses = chance_losses(scores, logistic.codes, logistic.weights)
-        if logistic.mean_loss < float(np.average(losses, weights=logistic.weights)):
+        alike = choose(fewer, squares.kernel, squares.regularization, losses=chance_losses)
+        if logistic.mean_loss < alike.mean_loss:
             return logistic, "logistic"
         return squares, "squared"
 
@@ -307,10 +294,12 @@ class _Trials:
     def _folds_of(self, placed: list[_Placed], held: Sequence[Labelled]) -> Folds:
         """Return the folds, to be predicted by models of the others."""
         folds = [
-            (Samples(fold.data, fold.placement), fold.basis, Samples(part, fold.placement))
+            Fold(Samples(fold.data, fold.placement), fold.basis, Samples(part, fold.placement))
             for fold, part in zip(placed, held, strict=True)
         ]
-        return Folds(folds, self.fit_on == "samples", self.workers)
+        on_samples = self.fit_on == "samples"
+        path_of = SamplesPath.of if on_samples else RepresentativesPath.of
+        return Folds(folds, path_of, self.workers)
 
     def _choose(self, held_out: HeldOut, near: Choice | None) -> Choice:
         """Choose what fits squares best."""
@@ -336,5 +325,5 @@ class _Trials:
             data, placed.placement, placed.basis, choice.kernel, choice.regularization, self.fit_on,
             workers=self.workers,
         ).model  # fmt: skip
-        rows = data.some_rows(_ROWS_OF_GRADIENTS, self.rng)
+        rows = data.some_rows(ENOUGH_ROWS, self.rng)
         return learn_scales(model, data.X[rows], data.weight_of_each[rows])

@@ -15,7 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from kmeans_kernel._blocks import Array
-from kmeans_kernel._passes import STORED_UP_TO, SampleKernel, factor_with_ridge
+from kmeans_kernel._passes import (
+    STORED_UP_TO,
+    factor_with_ridge,
+    guess_covariance,
+    over_kernel_values,
+)
 from kmeans_kernel._ridge import RidgeFit, WhiteBasis, divide_by, relative_norm
 from kmeans_kernel._samples import Samples
 from kmeans_kernel._workers import ALONE, Workers
@@ -67,7 +72,7 @@ def solve_by_conjugate_gradients(
     ----------
     counts : (m,) the weight of the samples that each representative stands for
     """
-    kernel = SampleKernel.of(basis, samples, counts, workers, stored_up_to)
+    kernel = over_kernel_values(basis, samples, workers, stored_up_to)
     weight, K = float(samples.weights.sum()), samples.n_classes
     mean_y = np.bincount(samples.codes, samples.weights, K) / weight
 
@@ -90,7 +95,7 @@ def solve_by_conjugate_gradients(
         sums = kernel.sums(lambda rows, values: weighted(rows, values @ dual32 - shift), V.shape[1])
         return kernel.outward(sums) + regularization * V
 
-    mean_z, covariance = kernel.covariance()
+    mean_z, covariance = guess_covariance(basis, samples, counts)
     triangle = factor_with_ridge(covariance, regularization)
     coefficients, reached = conjugate_gradients(
         multiply, lambda V: divide_by(triangle, V), slopes, tolerance

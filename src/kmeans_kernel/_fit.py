@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,14 +20,14 @@ from kmeans_kernel._logistic import fit_logistic
 from kmeans_kernel._lssvm import solve_on_representatives
 from kmeans_kernel._model import FittedModel
 from kmeans_kernel._representation import Representation
-from kmeans_kernel._ridge import NormalEquations, RidgeFit, WhiteBasis, sum_moments
+from kmeans_kernel._ridge import NormalEquations, RidgeFit, WhiteBasis
 from kmeans_kernel._samples import Labelled, Placement, Samples
-from kmeans_kernel._selection import Loss
 from kmeans_kernel._stages import Clock
 from kmeans_kernel._triangles import TwoTriangles
 from kmeans_kernel._workers import ALONE, Workers
 
 FitOn: TypeAlias = Literal["samples", "representatives"]
+Loss: TypeAlias = Literal["squared", "logistic"]
 
 # Samples whose left-out scores set the temperature.
 _ROWS_OF_TEMPERATURE = 2000
@@ -70,21 +70,6 @@ class SamplesFit(Fit):
         return fit_temperature(scores, samples.codes, samples.weights)
 
 
-def _solve(
-    white: WhiteBasis,
-    samples: Samples,
-    counts: npt.NDArray[Any],
-    regularization: float,
-    workers: Workers,
-) -> RidgeFit:
-    """Solve in the way that costs less; where float32 spoils the steps, in the exact one."""
-    if prefers_conjugate_gradients(len(samples), len(white.directions), samples.n_classes):
-        found = solve_by_conjugate_gradients(white, samples, counts, regularization, workers)
-        if found.relative_residual <= ACCEPTABLE:
-            return found
-    return NormalEquations.of(sum_moments(white, samples, workers)).solve(regularization)
-
-
 def fit(
     data: Labelled,
     placement: Placement,
@@ -97,46 +82,85 @@ def fit(
     clock: Clock | None = None,
 ) -> Fit:
     """Fit the coefficients of the representatives; the logistic loss is for samples."""
-    clock = Clock() if clock is None else clock
     basis = replace(basis, directions=sharpened(basis.directions, kernel))
+    solver = _Solver(
+        data, placement, basis, kernel, regularization, workers, Clock() if clock is None else clock
+    )
+    if fit_on == "representatives":
+        return solver.on_representatives()
+    return solver.logistic() if loss == "logistic" else solver.squares()
 
-    def model(dual_coef: Array, intercept: Array) -> FittedModel:
+
+@dataclass(frozen=True, eq=False)
+class _Solver:
+    """The arguments of `fit`, and the ways to it."""
+
+    data: Labelled
+    placement: Placement
+    basis: Representation
+    kernel: Kernel
+    regularization: float
+    workers: Workers
+    clock: Clock
+
+    def squares(self) -> Fit:
+        """Fit squares to all samples, in the way that costs less."""
+        white, samples = self._white(), Samples(self.data, self.placement)
+        m = len(white.directions)
+        with self.clock.stage("solve"):
+            found = None
+            if prefers_conjugate_gradients(len(samples), m, samples.n_classes):
+                found = solve_by_conjugate_gradients(
+                    white, samples, self.basis.counts, self.regularization, self.workers
+                )
+            # Where float32 spoils the steps, the exact way.
+            if found is None or found.relative_residual > ACCEPTABLE:
+                equations = NormalEquations.on(white, samples, self.workers)
+                found = equations.solve(self.regularization)
+            model = self._model(white.dual(found.coefficients), found.intercept)
+        return SamplesFit(model, found.relative_residual, white, found)
+
+    def logistic(self) -> Fit:
+        """Fit the logistic loss to all samples."""
+        white, samples = self._white(), Samples(self.data, self.placement)
+        with self.clock.stage("solve"):
+            found = fit_logistic(
+                white, samples, self.basis.counts, self.regularization, self.workers
+            )
+            model = self._model(white.dual(found.coefficients), found.intercept)
+        return Fit(model, found.relative_residual)
+
+    def on_representatives(self) -> Fit:
+        """Fit squares to the representatives, as the paper does."""
+        directions = self.basis.directions
+
+        def gram(dtype: npt.DTypeLike) -> TwoTriangles:
+            with self.clock.stage("kernel"):
+                return gram_matrix(directions, self.kernel, dtype, self.workers)
+
+        with self.clock.stage("solve"):
+            found = solve_on_representatives(
+                gram,
+                ExactGram(directions, self.kernel, self.workers),
+                np.eye(len(self.data.classes))[self.basis.owners],
+                self.regularization,
+                workers=self.workers,
+            )
+        return Fit(self._model(found.dual_coef, found.intercept), found.relative_residual)
+
+    def _white(self) -> WhiteBasis:
+        with self.clock.stage("kernel"):
+            return WhiteBasis.of(self.basis.directions, self.kernel, self.workers)
+
+    def _model(self, dual_coef: Array, intercept: Array) -> FittedModel:
         return FittedModel(
-            directions=basis.directions,
-            representative_classes=basis.owners,
-            representative_counts=basis.counts,
+            directions=self.basis.directions,
+            representative_classes=self.basis.owners,
+            representative_counts=self.basis.counts,
             dual_coef=dual_coef,
             intercept=intercept,
-            kernel=kernel,
-            lift=placement.lift,
-            classes=data.classes,
-            feature_scales=placement.scales,
+            kernel=self.kernel,
+            lift=self.placement.lift,
+            classes=self.data.classes,
+            feature_scales=self.placement.scales,
         )
-
-    if fit_on == "samples":
-        samples = Samples(data, placement)
-        with clock.stage("kernel"):
-            white = WhiteBasis.of(basis.directions, kernel, workers)
-        if loss == "logistic":
-            with clock.stage("solve"):
-                logistic = fit_logistic(white, samples, basis.counts, regularization, workers)
-                dual_coef = white.dual(logistic.coefficients)
-            return Fit(model(dual_coef, logistic.intercept), logistic.relative_residual)
-        with clock.stage("solve"):
-            found = _solve(white, samples, basis.counts, regularization, workers)
-            dual_coef = white.dual(found.coefficients)
-        return SamplesFit(model(dual_coef, found.intercept), found.relative_residual, white, found)
-
-    def gram(dtype: npt.DTypeLike) -> TwoTriangles:
-        with clock.stage("kernel"):
-            return gram_matrix(basis.directions, kernel, dtype, workers)
-
-    with clock.stage("solve"):
-        solution = solve_on_representatives(
-            gram,
-            ExactGram(basis.directions, kernel, workers),
-            np.eye(len(data.classes))[basis.owners],
-            regularization,
-            workers=workers,
-        )
-    return Fit(model(solution.dual_coef, solution.intercept), solution.relative_residual)

@@ -12,10 +12,11 @@ from kmeans_kernel._blocks import Array
 from kmeans_kernel._calibration import chance_losses
 from kmeans_kernel._choice import Chosen, Open, make_choice
 from kmeans_kernel._fit import FitOn, fit
+from kmeans_kernel._holdout import hold_out
 from kmeans_kernel._kernels import Kernel
 from kmeans_kernel._representation import KMeans, Unwatched, represent
 from kmeans_kernel._samples import Labelled
-from kmeans_kernel._selection import falls, hold_out
+from kmeans_kernel._selection import falls
 from kmeans_kernel._workers import ALONE, Workers
 
 # The first number of representatives of a class.

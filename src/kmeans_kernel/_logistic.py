@@ -27,11 +27,12 @@ from kmeans_kernel._blocks import Array
 from kmeans_kernel._passes import (
     STORED_UP_TO,
     Passes,
-    SampleKernel,
-    WhiteFeatures,
     factor_with_ridge,
+    guess_covariance,
+    over_kernel_values,
+    over_white_features,
 )
-from kmeans_kernel._ridge import WhiteBasis
+from kmeans_kernel._ridge import NormalEquations, WhiteBasis, sum_moments
 from kmeans_kernel._samples import Samples
 from kmeans_kernel._workers import ALONE, Workers
 
@@ -87,14 +88,14 @@ def fit_logistic(
     """
     n, m = len(samples), len(basis.directions)
     if not whitening_pays(n, m):
-        kernel = SampleKernel.of(basis, samples, counts, workers)
-        found = LogisticProblem.of(kernel).solve(regularization)
+        problem = LogisticProblem.on_kernel_values(basis, samples, counts, workers)
+        found = problem.solve(regularization)
         # Large coefficients that cancel make the rounding of float32 kernel values loud.
-        loudest = np.linalg.norm(kernel.inward(found.coefficients), axis=0).max()
+        loudest = np.linalg.norm(basis.dual(found.coefficients), axis=0).max()
         noise = float(np.finfo(np.float32).eps * loudest)
         if noise <= _TOLERABLE_NOISE or 4.0 * n * m > STORED_UP_TO:
             return found
-    return LogisticProblem.of(WhiteFeatures.of(basis, samples, workers)).solve(regularization)
+    return LogisticProblem.on_white_features(basis, samples, workers).solve(regularization)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,9 +113,26 @@ class LogisticProblem:
     covariance: Array
 
     @classmethod
-    def of(cls, passes: Passes) -> LogisticProblem:
-        """Prepare."""
-        return cls(passes, *passes.covariance())
+    def on_white_features(
+        cls, basis: WhiteBasis, samples: Samples, workers: Workers = ALONE
+    ) -> LogisticProblem:
+        """Prepare with white features, and their covariance."""
+        passes = over_white_features(basis, samples, workers)
+        equations = NormalEquations.of(sum_moments(passes.values, samples, workers))
+        return cls(passes, equations.mean_z, equations.covariance)
+
+    @classmethod
+    def on_kernel_values(
+        cls,
+        basis: WhiteBasis,
+        samples: Samples,
+        counts: npt.NDArray[Any],
+        workers: Workers = ALONE,
+        stored_up_to: float = STORED_UP_TO,
+    ) -> LogisticProblem:
+        """Prepare with kernel values, and a guess at the covariance."""
+        passes = over_kernel_values(basis, samples, workers, stored_up_to)
+        return cls(passes, *guess_covariance(basis, samples, counts))
 
     def solve(
         self,
@@ -124,56 +142,12 @@ class LogisticProblem:
         most_steps: int = MOST_STEPS,
     ) -> LogisticFit:
         """Solve for one λ, from zero or from another fit."""
-        samples, passes = self.passes.samples, self.passes
-        m, K = len(self.mean), samples.n_classes
-        weight = float(samples.weights.sum())
-        # The curvature of the loss where all classes are alike, in that of plain squares.
-        bend = (1 - 1 / K) / K
-        triangle = factor_with_ridge(self.covariance.copy(), regularization / bend)
-        triangle *= np.sqrt(bend)
-
-        def unpack(flat: Array) -> tuple[Array, Array]:
-            B = flat.reshape(m + 1, K)
-            W = solve_triangular(triangle, B[:m], lower=True, trans="T", check_finite=False)
-            return W, B[m] / np.sqrt(bend)
-
-        def loss_and_slope(flat: Array) -> tuple[float, Array]:
-            W, b = unpack(flat)
-            inner, shift = passes.inward(W), b - self.mean @ W
-            found: dict[int, tuple[float, Array]] = {}
-
-            def residuals(rows: slice, values: Array) -> Array:
-                codes, weights = samples.codes[rows], samples.weights[rows] / weight
-                logs = log_softmax(values @ inner.astype(values.dtype, copy=False) + shift, axis=1)
-                own = np.arange(len(codes)), codes
-                loss = -float(weights @ logs[own])
-                R = np.exp(logs)
-                R[own] -= 1.0
-                R *= weights[:, None]
-                found[rows.start] = loss, R.sum(axis=0)
-                return np.asarray(R)
-
-            sums = passes.outward(passes.sums(residuals, K))
-            parts = [found[start] for start in sorted(found)]  # threads come as they like
-            total = sum(part[0] for part in parts)
-            slope_b = np.sum([part[1] for part in parts], axis=0)
-            slope = sums - np.outer(self.mean, slope_b) + regularization * W
-            along = solve_triangular(triangle, slope, lower=True, check_finite=False)
-            gradient = np.vstack([along, slope_b / np.sqrt(bend)])
-            return total + 0.5 * regularization * float((W * W).sum()), gradient.ravel()
-
-        flat = np.zeros((m + 1) * K)
-        first, first_slope = loss_and_slope(flat)
-        if start is not None:
-            flat = np.vstack(
-                [
-                    triangle.T @ start.coefficients,
-                    (start.intercept + self.mean @ start.coefficients) * np.sqrt(bend),
-                ]
-            ).ravel()
+        objective = _Objective.of(self, regularization)
+        zero = np.zeros(objective.size)
+        first, first_slope = objective.loss_and_slope(zero)
         result = minimize(
-            lambda flat: tuple(part / first for part in loss_and_slope(flat)),
-            flat,
+            lambda flat: tuple(part / first for part in objective.loss_and_slope(flat)),
+            zero if start is None else objective.position(start),
             jac=True,
             method="L-BFGS-B",
             options={
@@ -181,7 +155,81 @@ class LogisticProblem:
                 "maxfun": 2 * most_steps,
             },
         )  # fmt: skip
-        W, b = unpack(result.x)
         length = np.linalg.norm(first_slope)
         reached = float(first * np.linalg.norm(result.jac) / length) if length > 0 else 0.0
+        W, b = objective.centred(result.x)
         return LogisticFit(W, b - self.mean @ W, reached)
+
+
+@dataclass(frozen=True, eq=False)
+class _Objective:
+    """The mean loss of one λ, in coordinates in which it is about round.
+
+    Attributes
+    ----------
+    problem, regularization : whose it is
+    triangle : (m, m) lower, by which coefficients become coordinates
+    root : by which the intercept does
+    """
+
+    problem: LogisticProblem
+    regularization: float
+    triangle: Array
+    root: float
+
+    @classmethod
+    def of(cls, problem: LogisticProblem, regularization: float) -> _Objective:
+        """Factor the curvature."""
+        K = problem.passes.samples.n_classes
+        # That of the loss where all classes are alike, in that of plain squares.
+        bend = (1 - 1 / K) / K
+        triangle = factor_with_ridge(problem.covariance.copy(), regularization / bend)
+        return cls(problem, regularization, triangle * np.sqrt(bend), float(np.sqrt(bend)))
+
+    @property
+    def size(self) -> int:
+        """How many coordinates there are."""
+        return (len(self.triangle) + 1) * self.problem.passes.samples.n_classes
+
+    def position(self, fit: LogisticFit) -> Array:
+        """Return the coordinates of a fit."""
+        W = fit.coefficients
+        centred = fit.intercept + self.problem.mean @ W
+        return np.vstack([self.triangle.T @ W, centred * self.root]).ravel()
+
+    def centred(self, flat: Array) -> tuple[Array, Array]:
+        """Return coefficients, and the intercept for centred features, at coordinates."""
+        m = len(self.triangle)
+        B = flat.reshape(m + 1, -1)
+        W = solve_triangular(self.triangle, B[:m], lower=True, trans="T", check_finite=False)
+        return W, B[m] / self.root
+
+    def loss_and_slope(self, flat: Array) -> tuple[float, Array]:
+        """Return the mean loss with its penalty, and its gradient, at coordinates."""
+        W, b = self.centred(flat)
+        loss, sums, slope_b = self._pass(W, b - self.problem.mean @ W)
+        slope = sums - np.outer(self.problem.mean, slope_b) + self.regularization * W
+        along = solve_triangular(self.triangle, slope, lower=True, check_finite=False)
+        penalty = 0.5 * self.regularization * float((W * W).sum())
+        return loss + penalty, np.vstack([along, slope_b / self.root]).ravel()
+
+    def _pass(self, W: Array, intercept: Array) -> tuple[float, Array, Array]:
+        """Return the mean loss and its gradients by the coefficients and by the intercept."""
+        passes, samples = self.problem.passes, self.problem.passes.samples
+        inner, total = passes.inward(W), float(samples.weights.sum())
+        found: dict[int, tuple[float, Array]] = {}
+
+        def residuals(rows: slice, values: Array) -> Array:
+            codes, weights = samples.codes[rows], samples.weights[rows] / total
+            logs = log_softmax(values @ inner.astype(values.dtype, copy=False) + intercept, axis=1)
+            own = np.arange(len(codes)), codes
+            loss = -float(weights @ logs[own])
+            R = np.exp(logs)
+            R[own] -= 1.0
+            R *= weights[:, None]
+            found[rows.start] = loss, R.sum(axis=0)
+            return np.asarray(R)
+
+        sums = passes.outward(passes.sums(residuals, samples.n_classes))
+        parts = [found[start] for start in sorted(found)]  # threads come as they like
+        return sum(part[0] for part in parts), sums, np.sum([part[1] for part in parts], axis=0)

@@ -11,13 +11,13 @@ eigenvectors give the solution for every λ, and the leave-one-out error of each
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cholesky, eigh, solve_triangular
 
-from kmeans_kernel._blocks import Array, blocks_of
+from kmeans_kernel._blocks import Array
 from kmeans_kernel._kernels import Kernel, gram_matrix, sharpened
 from kmeans_kernel._rows import Matrix
 from kmeans_kernel._samples import Samples
@@ -29,9 +29,6 @@ _NUGGET_UP_TO = 3000
 
 # What a sample's leverage leaves at least of its residual: rounding may leave less.
 _LEAST_REST = 1e-6
-
-# Rows of a block of features: enough for the triangular solve to run at the speed of products.
-_BLOCK_ROWS = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,20 +125,22 @@ class Moments:
         )
 
 
-def sum_moments(basis: WhiteBasis, samples: Samples, workers: Workers = ALONE) -> Moments:
-    """Return the moments of all samples, block by block."""
+def sum_moments(
+    features: Callable[[slice], Array], samples: Samples, workers: Workers = ALONE
+) -> Moments:
+    """Return the moments of all samples, block by block; `features` gives those of its rows."""
 
     def part(share: Sequence[slice]) -> Moments | None:
         total = None
         for rows in share:
-            Z = basis.features(samples.directions(rows))
+            Z = features(rows).astype(np.float64, copy=False)
             block = Moments.of(Z, samples.targets(rows), samples.weights[rows])
             total = block if total is None else total + block
             workers.checkpoint()
         return total
 
-    blocks = list(blocks_of(len(samples), _BLOCK_ROWS))
-    parts = [part for part in workers.map(part, shares(blocks, workers)) if part is not None]
+    shared = workers.map(part, shares(samples.blocks, workers))
+    parts = [part for part in shared if part is not None]
     return sum(parts[1:], parts[0])
 
 
@@ -194,6 +193,15 @@ class NormalEquations:
     covariance: Array
     slopes: Array
     weight: float
+
+    @classmethod
+    def on(cls, basis: WhiteBasis, samples: Samples, workers: Workers = ALONE) -> NormalEquations:
+        """Set them up for all samples."""
+
+        def features(rows: slice) -> Array:
+            return basis.features(samples.directions(rows))
+
+        return cls.of(sum_moments(features, samples, workers))
 
     @classmethod
     def of(cls, moments: Moments) -> NormalEquations:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from kmeans_kernel._blocks import Array, IntArray, row_blocks
+from kmeans_kernel._blocks import Array, IntArray, blocks_of, row_blocks
 from kmeans_kernel._rows import Matrix, is_sparse, row_width, scale_columns, squared_lengths
 from kmeans_kernel._sphere import unit_rows
 
@@ -17,6 +17,9 @@ from kmeans_kernel._sphere import unit_rows
 _LONGEST = 1e150
 
 _ALL = slice(None)
+
+# Rows of a block: enough for triangular solves to run at the speed of products.
+_BLOCK_ROWS = 1024
 
 # A row that weighs more than so many is dealt out as so many.
 _MOST_COPIES = 30
@@ -174,6 +177,11 @@ class Samples:
     def n_classes(self) -> int:
         """The number of classes, K."""
         return len(self.data.classes)
+
+    @property
+    def blocks(self) -> list[slice]:
+        """All rows, a block at a time."""
+        return list(blocks_of(len(self), _BLOCK_ROWS))
 
     def directions(self, rows: Any = _ALL) -> Matrix:
         """Return some unit rows, in float64."""

@@ -19,6 +19,9 @@ from kmeans_kernel._sphere import unit_rows
 # No feature is scaled below this share of the most important: it may matter later.
 _SMALLEST_SHARE = 1e-3
 
+# Rows whose gradients are enough for a mean.
+ENOUGH_ROWS = 2000
+
 _BLOCK_ROWS = 512
 
 

@@ -10,12 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from kmeans_kernel._choice import Open, make_choice
-from kmeans_kernel._fit import FitOn, fit
+from kmeans_kernel._fit import FitOn, Loss, fit
 from kmeans_kernel._growth import GrowthWatcher, Step, grow
 from kmeans_kernel._model import FittedModel
 from kmeans_kernel._representation import ClusterWatcher, KMeans, represent
 from kmeans_kernel._samples import Labelled
-from kmeans_kernel._selection import Loss
 from kmeans_kernel._stages import Clock
 from kmeans_kernel._workers import ALONE, Workers
 

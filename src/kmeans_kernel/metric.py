@@ -12,8 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from kmeans_kernel._blocks import Array
-from kmeans_kernel._rows import is_sparse
-from kmeans_kernel._scales import outer_gradients
+from kmeans_kernel._scales import ENOUGH_ROWS, outer_gradients
 from kmeans_kernel._validation import (
     RandomState,
     check_count,
@@ -22,8 +21,8 @@ from kmeans_kernel._validation import (
 )
 from kmeans_kernel.classifier import KMeansKernelClassifier
 
-# Rows that the small classifier sees, and rows whose gradients are averaged.
-_MOST_ROWS, _ROWS_OF_GRADIENTS = 10_000, 2000
+# Rows that the small classifier sees.
+_MOST_ROWS = 10_000
 
 # A direction that matters less than this, in what matters most, is left out.
 _LEAST = 1e-12
@@ -116,7 +115,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             feature_scales=None,
             random_state=random.randint(np.iinfo(np.int32).max),
         ).fit(X[rows], y[rows])
-        some = rows[:_ROWS_OF_GRADIENTS]
+        some = rows[:ENOUGH_ROWS]
         outer = outer_gradients(small.model_, X[some], np.ones(len(some)))
         d = len(outer)
         values, axes = eigh(outer, subset_by_index=(max(0, d - n_components), d - 1))
@@ -140,8 +139,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """
         check_is_fitted(self)
         X = check_rows(self, X, reset=False)
-        components = self.components_.astype(X.dtype, copy=False)
-        return np.asarray(X @ components) if is_sparse(X) else np.asarray(np.matmul(X, components))
+        return np.asarray(X @ self.components_.astype(X.dtype, copy=False))
 
     @property
     def _n_features_out(self) -> int:
