@@ -23,11 +23,12 @@ FLOORS = {
         "_holdout", "_selection", "_scales", "_stages", "_fit", "_choice", "_growth", "_training",
     ],
     "shell": [
-        "_progress", "_threads", "_lazy", "_validation", "explanation", "classifier",
+        "_progress", "_threads", "_lazy", "_validation", "_settings", "explanation", "classifier",
         "metric", "cluster", "images", "gradients", "patterns", "patches", "paper",
     ],
     "edges": [
-        "files", "persistence._file", "persistence._estimators", "persistence",
+        "files", "persistence._file", "persistence._values", "persistence._estimators",
+        "persistence",
         "datasets._idx", "datasets._progress", "datasets._sources", "datasets._loaders", "datasets",
         "records", "tables._table", "tables._content", "tables._csv", "tables._frames",
         "tables._arrays", "tables", "evaluation", "inspection", "plots", "peers",

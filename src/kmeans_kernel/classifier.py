@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -15,27 +14,20 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from kmeans_kernel._blocks import Array
-from kmeans_kernel._choice import Open
 from kmeans_kernel._duplicates import merge_equal_rows
 from kmeans_kernel._fit import FitOn
-from kmeans_kernel._growth import FIRST
-from kmeans_kernel._kernels import Gaussian, Kernel, Laplacian, Polynomial
+from kmeans_kernel._kernels import Gaussian, Laplacian, Polynomial
 from kmeans_kernel._lazy import LazyRows
 from kmeans_kernel._model import FittedModel
 from kmeans_kernel._progress import watcher_for
-from kmeans_kernel._representation import KMeans
 from kmeans_kernel._rows import row_width
 from kmeans_kernel._samples import Labelled
-from kmeans_kernel._selection import Family
+from kmeans_kernel._settings import settings_of
 from kmeans_kernel._spherical_kmeans import Init
 from kmeans_kernel._threads import threads_for
 from kmeans_kernel._training import Settings, train
 from kmeans_kernel._validation import (
     RandomState,
-    check_auto,
-    check_count,
-    check_number,
-    check_option,
     check_rows,
     check_rows_and_labels,
     check_weights,
@@ -43,10 +35,7 @@ from kmeans_kernel._validation import (
 )
 from kmeans_kernel.explanation import Explanation, columns_of
 
-KERNEL_NAMES: dict[type, str] = {Gaussian: "gaussian", Laplacian: "laplace", Polynomial: "poly"}
-
-# Representatives, unless a number is given: so many shared among the classes, or so many of each.
-_SHARED, _LEAST_OF_A_CLASS = 2000, 100
+_KERNEL_NAMES: dict[type, str] = {Gaussian: "gaussian", Laplacian: "laplace", Polynomial: "poly"}
 
 
 class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
@@ -224,9 +213,9 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         self.__dict__.pop("model_", None)  # a fit that fails leaves nothing half-fitted
-        self._settings()  # refuses what is wrong before the rows are looked at
+        settings_of(self)  # refuses what is wrong before the rows are looked at
         data = self._labelled(X, y, sample_weight)
-        settings = self._settings(len(data.classes))
+        settings = settings_of(self, len(data.classes))
         random = check_random_state(self.random_state)
         seeds = random.randint(np.iinfo(np.int32).max, size=len(data.classes))
         choice_seed = random.randint(np.iinfo(np.int32).max)
@@ -381,7 +370,7 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
     @property
     def kernel_(self) -> str:
         """The name of the kernel."""
-        return KERNEL_NAMES[type(self._fitted().kernel)]
+        return _KERNEL_NAMES[type(self._fitted().kernel)]
 
     @property
     def lift_(self) -> float:
@@ -428,56 +417,6 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         X = check_rows(self, X, reset=False)
         with threads_for(2.0 * X.shape[0] * self.model_.directions.size) as workers:
             return self.model_.scores(X, workers)
-
-    def _settings(self, n_classes: int = 2) -> Settings:
-        grows = isinstance(self.n_representatives, str) and self.n_representatives == "auto"
-        kmeans = KMeans(
-            n_representatives=FIRST if grows else self._n_representatives(n_classes),
-            init=check_option(self, "init", "random", "k-means++"),  # type: ignore[arg-type]
-            tol=check_number(self, "tol"),
-            max_iter=check_count(self, "max_iter"),
-        )
-        scales = None
-        if self.feature_scales is not None:
-            scales = check_option(self, "feature_scales", "auto", "learned")
-        fit_on = check_option(self, "fit_on", "samples", "representatives")
-        loss = check_option(self, "loss", "auto", "squared", "logistic")
-        if loss == "logistic" and fit_on == "representatives":
-            raise ValueError(
-                f"{type(self).__name__} got loss='logistic' with fit_on='representatives', which "
-                "is a fit of squares. Set fit_on='samples', or loss='squared'."
-            )
-        return Settings(
-            kmeans,
-            grows,
-            fit_on,  # type: ignore[arg-type]
-            Open(
-                kernel=self._kernel(),
-                regularization=check_auto(self, "regularization"),
-                lift=check_auto(self, "lift"),
-                feature_scales=scales,  # type: ignore[arg-type]
-                loss=None if loss == "auto" else loss,  # type: ignore[arg-type]
-            ),
-        )
-
-    def _n_representatives(self, n_classes: int) -> int:
-        if self.n_representatives is None:
-            return max(_LEAST_OF_A_CLASS, -(-_SHARED // n_classes))
-        return check_count(self, "n_representatives")
-
-    def _kernel(self) -> Kernel | Sequence[Family]:
-        """Return the kernel that is asked for, or the families to choose from."""
-        name = check_option(self, "kernel", "auto", "gaussian", "laplace", "poly")
-        gamma = check_auto(self, "gamma", above=True, maximum=1e6)
-        degree = check_count(self, "degree", maximum=1000)
-        if name == "poly":
-            return Polynomial(degree)
-        families: dict[str, Sequence[Family]] = {
-            "auto": (Gaussian, Laplacian),
-            "gaussian": (Gaussian,),
-            "laplace": (Laplacian,),
-        }
-        return families[name] if gamma is None else families[name][0](gamma)
 
     def _warn_not_converged(self, labels: npt.NDArray[Any]) -> None:
         warnings.warn(

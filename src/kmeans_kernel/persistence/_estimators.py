@@ -12,8 +12,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from kmeans_kernel._kernels import Gaussian, Kernel, Laplacian, Polynomial
 from kmeans_kernel._model import FittedModel, whole_if_so
+from kmeans_kernel._settings import settings_of
 from kmeans_kernel.classifier import KMeansKernelClassifier
 from kmeans_kernel.gradients import Deskewer, OrientedGradients
 from kmeans_kernel.images import FourierFeatures, PixelNormalizer
@@ -21,10 +21,21 @@ from kmeans_kernel.metric import LearnedMetric
 from kmeans_kernel.patches import PatchVotingClassifier
 from kmeans_kernel.patterns import PATTERN_SIZE, EdgePatterns
 from kmeans_kernel.persistence._file import ModelFileError, Place
+from kmeans_kernel.persistence._values import (
+    build_kernel,
+    build_labels,
+    count_of,
+    describe_features,
+    describe_kernel,
+    describe_labels,
+    describe_params,
+    number_of,
+    params_of,
+    set_features,
+    shape_of,
+)
 
 _FLOATS = ("float32", "float64")
-
-_LABEL_KINDS = "biufU"  # booleans, whole numbers, numbers, text
 
 
 def describe(estimator: Any, place: Place) -> dict[str, Any]:
@@ -73,15 +84,15 @@ def _describe_scaler(scaler: StandardScaler, place: Place) -> dict[str, Any]:
         if there:
             place.put(name, getattr(scaler, name))
     return {
-        "features": _features(scaler),
-        "params": _plain_params(scaler),
+        "features": describe_features(scaler),
+        "params": describe_params(scaler),
         "n_samples_seen": int(np.max(scaler.n_samples_seen_)),
     }
 
 
 def _build_scaler(tree: dict[str, Any], place: Place) -> StandardScaler:
-    scaler = StandardScaler(**_params(StandardScaler, tree))
-    n_features = _set_features(scaler, tree)
+    scaler = StandardScaler(**params_of(StandardScaler, tree))
+    n_features = set_features(scaler, tree)
     wanted = {"mean_": scaler.with_mean, "scale_": scaler.with_std}
     for name, there in wanted.items():
         value = place.take(name, (n_features,), ("float64",)) if there else None
@@ -89,24 +100,24 @@ def _build_scaler(tree: dict[str, Any], place: Place) -> StandardScaler:
     if scaler.scale_ is not None and (scaler.scale_ <= 0).any():
         raise ModelFileError("it divides by scales that are not above zero")
     scaler.var_ = None if scaler.scale_ is None else scaler.scale_**2
-    scaler.n_samples_seen_ = _count(tree["n_samples_seen"])
+    scaler.n_samples_seen_ = count_of(tree["n_samples_seen"])
     return scaler
 
 
 def _describe_pixels(transformer: Any, place: Place) -> dict[str, Any]:  # noqa: ARG001
     shape = transformer.image_shape_
     return {
-        "features": _features(transformer),
-        "params": _plain_params(transformer),
+        "features": describe_features(transformer),
+        "params": describe_params(transformer),
         "image_shape": None if shape is None else list(shape),
     }
 
 
 def _build_pixels(kind: type) -> Callable[[dict[str, Any], Place], Any]:
     def build(tree: dict[str, Any], place: Place) -> Any:  # noqa: ARG001
-        transformer = kind(**_params(kind, tree))
-        n_pixels = _set_features(transformer, tree)
-        shape = None if tree["image_shape"] is None else _shape(tree["image_shape"])
+        transformer = kind(**params_of(kind, tree))
+        n_pixels = set_features(transformer, tree)
+        shape = None if tree["image_shape"] is None else shape_of(tree["image_shape"])
         if shape is not None and shape[0] * shape[1] != n_pixels:
             raise ModelFileError("its images are not of the size that it was trained on")
         transformer.image_shape_ = shape
@@ -130,12 +141,12 @@ def _build_patterns(tree: dict[str, Any], place: Place) -> EdgePatterns:
 
 def _describe_metric(metric: LearnedMetric, place: Place) -> dict[str, Any]:
     place.put("components", metric.components_)
-    return {"features": _features(metric), "params": _plain_params(metric)}
+    return {"features": describe_features(metric), "params": describe_params(metric)}
 
 
 def _build_metric(tree: dict[str, Any], place: Place) -> LearnedMetric:
-    metric = LearnedMetric(**_params(LearnedMetric, tree))
-    n_features = _set_features(metric, tree)
+    metric = LearnedMetric(**params_of(LearnedMetric, tree))
+    n_features = set_features(metric, tree)
     metric.components_ = place.take("components", (n_features, None), ("float64",))
     return metric
 
@@ -157,10 +168,10 @@ def _describe_classifier(classifier: KMeansKernelClassifier, place: Place) -> di
     if model.feature_scales is not None:
         place.put("feature_scales", model.feature_scales)
     return {
-        "features": _features(classifier),
-        "params": _plain_params(classifier),
-        "classes": _describe_labels(model.classes),
-        "kernel": _describe_kernel(model.kernel),
+        "features": describe_features(classifier),
+        "params": describe_params(classifier),
+        "classes": describe_labels(model.classes),
+        "kernel": describe_kernel(model.kernel),
         "lift": model.lift,
         "temperature": model.temperature,
         "regularization": classifier.regularization_,
@@ -173,21 +184,21 @@ def _describe_classifier(classifier: KMeansKernelClassifier, place: Place) -> di
 
 
 def _build_classifier(tree: dict[str, Any], place: Place) -> KMeansKernelClassifier:
-    classifier = KMeansKernelClassifier(**_params(KMeansKernelClassifier, tree))
-    classifier._settings()  # refuses what no fit accepts
-    classifier.model_ = _build_model(tree, place, _set_features(classifier, tree))
-    classifier.regularization_ = _number(tree, "regularization", 0.0)
+    classifier = KMeansKernelClassifier(**params_of(KMeansKernelClassifier, tree))
+    settings_of(classifier)  # refuses what no fit accepts
+    classifier.model_ = _build_model(tree, place, set_features(classifier, tree))
+    classifier.regularization_ = number_of(tree, "regularization", 0.0)
     classifier.loss_ = tree.get("loss", "squared")
     if classifier.loss_ not in ("squared", "logistic"):
         raise ModelFileError(f"its loss is {classifier.loss_!r}")
     classifier.held_out_error_ = None
     if tree["held_out_error"] is not None:
-        classifier.held_out_error_ = _number(tree, "held_out_error", 0.0)
-    classifier.n_representatives_ = _count(tree["n_representatives"])
-    classifier.n_iter_ = np.array([_count(n) for n in tree["n_iter"]], dtype=np.intp)
+        classifier.held_out_error_ = number_of(tree, "held_out_error", 0.0)
+    classifier.n_representatives_ = count_of(tree["n_representatives"])
+    classifier.n_iter_ = np.array([count_of(n) for n in tree["n_iter"]], dtype=np.intp)
     if len(classifier.n_iter_) != len(classifier.classes_):
         raise ModelFileError("it does not say how many iterations each class took")
-    classifier.relative_residual_ = _number(tree, "relative_residual", 0.0)
+    classifier.relative_residual_ = number_of(tree, "relative_residual", 0.0)
     # The file is of the model, not of the day it was trained.
     classifier.stage_seconds_, classifier.growth_ = {}, ()
     return classifier
@@ -195,8 +206,8 @@ def _build_classifier(tree: dict[str, Any], place: Place) -> KMeansKernelClassif
 
 def _build_model(tree: dict[str, Any], place: Place, n_features: int) -> FittedModel:
     """Return the fitted model, its parts checked against each other."""
-    classes = _build_labels(tree["classes"])
-    lift = _number(tree, "lift", 0.0)
+    classes = build_labels(tree["classes"])
+    lift = number_of(tree, "lift", 0.0)
     directions = place.take("directions", (None, n_features + (lift > 0)), _FLOATS)
     m = len(directions)
     owners = place.take("representative_classes", (m,), ("int64",))
@@ -216,17 +227,17 @@ def _build_model(tree: dict[str, Any], place: Place, n_features: int) -> FittedM
         representative_counts=whole_if_so(counts),
         dual_coef=place.take("dual_coef", (m, len(classes)), ("float64",)),
         intercept=place.take("intercept", (len(classes),), ("float64",)),
-        kernel=_build_kernel(tree["kernel"]),
+        kernel=build_kernel(tree["kernel"]),
         lift=lift,
         classes=classes,
-        temperature=_number(tree, "temperature", np.finfo(float).tiny),
+        temperature=number_of(tree, "temperature", np.finfo(float).tiny),
         feature_scales=scales,
     )
 
 
 def _describe_voting(voting: PatchVotingClassifier, place: Place) -> dict[str, Any]:
     return {
-        "features": _features(voting),
+        "features": describe_features(voting),
         "vote": voting.vote,
         "image_shape": list(voting.image_shape_),
         "patch_shape": list(voting.patch_shape_),
@@ -237,7 +248,7 @@ def _describe_voting(voting: PatchVotingClassifier, place: Place) -> dict[str, A
 
 def _build_voting(tree: dict[str, Any], place: Place) -> PatchVotingClassifier:
     classifier = build(tree["classifier"], place.below("classifier"))
-    image_shape, patch_shape = _shape(tree["image_shape"]), _shape(tree["patch_shape"])
+    image_shape, patch_shape = shape_of(tree["image_shape"]), shape_of(tree["patch_shape"])
     if tree["score_method"] not in ("decision_function", "predict_proba", "predict"):
         raise ModelFileError(f"its score method is {tree['score_method']!r}")
     if tree["vote"] not in ("majority", "sum"):
@@ -245,7 +256,7 @@ def _build_voting(tree: dict[str, Any], place: Place) -> PatchVotingClassifier:
     voting = PatchVotingClassifier(
         clone(classifier), patch_shape=patch_shape, vote=tree["vote"], image_shape=image_shape
     )
-    if _set_features(voting, tree) != image_shape[0] * image_shape[1]:
+    if set_features(voting, tree) != image_shape[0] * image_shape[1]:
         raise ModelFileError("its images are not of the size that it was trained on")
     voting.classifier_ = classifier
     voting.classes_ = classifier.classes_
@@ -253,135 +264,6 @@ def _build_voting(tree: dict[str, Any], place: Place) -> PatchVotingClassifier:
     voting.patch_shape_ = patch_shape
     voting.score_method_ = tree["score_method"]
     return voting
-
-
-def _shape(pair: Any) -> tuple[int, int]:
-    height, width = pair
-    return _count(height), _count(width)
-
-
-def _features(estimator: Any) -> dict[str, Any]:
-    """Return the number of features, and their names if they have any."""
-    names = getattr(estimator, "feature_names_in_", None)
-    return {
-        "count": int(estimator.n_features_in_),
-        "names": None if names is None else [str(name) for name in names],
-    }
-
-
-def _set_features(estimator: Any, tree: dict[str, Any]) -> int:
-    features = tree["features"]
-    count = _count(features["count"])
-    estimator.n_features_in_ = count
-    if features["names"] is not None:
-        names = np.array([str(name) for name in features["names"]], dtype=object)
-        if len(names) != count:
-            raise ModelFileError(f"it names {len(names)} features of {count}")
-        estimator.feature_names_in_ = names
-    return count
-
-
-def _plain_params(estimator: Any) -> dict[str, Any]:
-    """Return the parameters as JSON knows them; a generator means nothing after the fit."""
-    params = {}
-    for name, value in estimator.get_params(deep=False).items():
-        plain = _plain(value)
-        if isinstance(plain, np.random.RandomState):
-            plain = None
-        if isinstance(plain, dict):
-            plain = {"items": [[_plain(key), _plain(item)] for key, item in plain.items()]}
-        params[name] = plain
-    return params
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _params(kind: type, tree: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters of an estimator; none that it does not know, none that is no value."""
-    params: dict[str, Any] = dict(tree["params"])
-    known = set(kind._get_param_names())  # type: ignore[attr-defined]
-    if set(params) - known:
-        raise ModelFileError(f"{kind.__name__} has no parameter {sorted(set(params) - known)}")
-    return {name: _param(f"{kind.__name__}.{name}", value) for name, value in params.items()}
-
-
-def _param(name: str, value: Any) -> Any:
-    if name.endswith(".class_weight") and isinstance(value, dict):
-        return {_param(name, label): _param(name, weight) for label, weight in value["items"]}
-    if name.endswith(".image_shape") and isinstance(value, list):
-        return _shape(value)
-    if not isinstance(value, str | int | float | None):
-        raise ModelFileError(f"the parameter {name!r} is {value!r}")
-    return value
-
-
-def _describe_kernel(kernel: Kernel) -> dict[str, Any]:
-    if isinstance(kernel, Polynomial):
-        return {"kind": "Polynomial", "degree": kernel.degree}
-    if isinstance(kernel, Gaussian | Laplacian):
-        return {"kind": type(kernel).__name__, "gamma": kernel.gamma}
-    raise TypeError(f"save_model cannot save the kernel {kernel!r}.")
-
-
-def _build_kernel(tree: dict[str, Any]) -> Kernel:
-    if tree["kind"] == "Polynomial":
-        return Polynomial(_count(tree["degree"]))
-    if tree["kind"] == "Gaussian":
-        return Gaussian(_number(tree, "gamma", 0.0))
-    if tree["kind"] == "Laplacian":
-        return Laplacian(_number(tree, "gamma", 0.0))
-    raise ModelFileError(f"its kernel is {tree['kind']!r}")
-
-
-def _describe_labels(labels: npt.NDArray[Any]) -> dict[str, Any]:
-    if labels.dtype.kind == "O" and all(isinstance(label, str) for label in labels):
-        return {"dtype": "object", "values": labels.tolist()}
-    if labels.dtype.kind not in _LABEL_KINDS:
-        raise TypeError(
-            f"save_model saves labels that are numbers or text, got {labels.dtype}. Train on "
-            "labels of such a type, for example y.astype(str)."
-        )
-    return {"dtype": labels.dtype.str, "values": labels.tolist()}
-
-
-def _build_labels(tree: dict[str, Any]) -> npt.NDArray[Any]:
-    values = tree["values"]
-    if tree["dtype"] == "object":
-        labels = np.array([_text(label) for label in values], dtype=object)
-    else:
-        dtype = np.dtype(tree["dtype"])
-        if dtype.kind not in _LABEL_KINDS:
-            raise ModelFileError(f"its labels are of type {dtype}")
-        if dtype.kind == "U":  # no wider than its labels, whatever it says
-            labels = np.array([_text(label) for label in values])
-        else:
-            labels = np.array(values, dtype=dtype)
-            if labels.tolist() != values:
-                raise ModelFileError(f"its labels are not of type {dtype}")
-    if labels.ndim != 1 or len(labels) < 2 or np.unique(labels).tolist() != labels.tolist():
-        raise ModelFileError("its labels are not two or more that differ, in order")
-    return labels
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ModelFileError(f"{value!r} stands where text should")
-    return value
-
-
-def _number(tree: dict[str, Any], name: str, minimum: float) -> float:
-    value = tree[name]
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= minimum:
-        raise ModelFileError(f"{name} is {value!r}")
-    return float(value)  # a whole number too large for a float is an OverflowError
-
-
-def _count(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ModelFileError(f"{value!r} stands where a whole number of at least 1 should")
-    return value
 
 
 _Describe = Callable[[Any, Place], dict[str, Any]]
