@@ -40,12 +40,14 @@ def digits():
 
 
 def classifier(**options):
-    return KMeansKernelClassifier(5, random_state=0, **options)
+    given = {"gamma": 0.5, "regularization": 1e-3, "feature_scales": None}
+    return KMeansKernelClassifier(5, random_state=0, **{**given, **options})
 
 
 ESTIMATORS = {
-    "classifier": classifier(),
+    "classifier": KMeansKernelClassifier(5, random_state=0),
     "laplace": classifier(kernel="laplace"),
+    "logistic": classifier(loss="logistic"),
     "paper": classifier(kernel="poly", lift=0.0, regularization=np.float64(1e-3)),
     "on representatives": classifier(fit_on="representatives"),
     "weighted": classifier(class_weight={0: 1.0, np.int64(1): 2.5}, feature_scales="learned"),
@@ -56,7 +58,9 @@ ESTIMATORS = {
     "centred": make_pipeline(StandardScaler(with_std=False), classifier()),
     "pixels": make_pipeline(PixelNormalizer(), classifier()),
     "fourier": make_pipeline(FourierFeatures(root=False), classifier()),
-    "metric": make_pipeline(LearnedMetric(9, random_state=0), classifier()),
+    "metric": make_pipeline(
+        LearnedMetric(9, gamma=0.5, regularization=1e-3, random_state=0), classifier()
+    ),
     "patches": paper.patches(3, patch=6, random_state=0),
     "nothing but a step": make_pipeline("passthrough", classifier()),
     "patches alone": PatchVotingClassifier(classifier(), (7, 7), vote="sum"),

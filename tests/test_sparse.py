@@ -91,7 +91,7 @@ OPTIONS = [
      "feature_scales": None},
     {"fit_on": "representatives", "lift": 0.0},
     {"init": "k-means++", "kernel": "poly"},
-    {"n_representatives": 500},
+    {"n_representatives": 500, "gamma": 0.5, "regularization": 1e-3},
     {"feature_scales": "learned", "n_representatives": 3},
 ]  # fmt: skip
 

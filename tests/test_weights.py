@@ -9,7 +9,7 @@ OPTIONS = [
     {"fit_on": "representatives"},
     {"init": "k-means++", "feature_scales": "learned"},
     {"class_weight": "balanced"},
-    {"n_representatives": "auto"},
+    {"n_representatives": "auto", "kernel": "gaussian", "loss": "squared", "feature_scales": None},
 ]
 
 
