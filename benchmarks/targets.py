@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 from sklearn.cluster import KMeans as SklearnKMeans
+from sklearn.datasets import make_classification
 from sklearn.utils import Bunch
 
 from benchmarks import plain
@@ -201,6 +202,20 @@ def choice_contest(mnist: Bunch, n: int) -> dict[str, Work]:
     return {"ours": fit(), "bare": fit(**given)}
 
 
+def table_choice_contest(n: int) -> dict[str, Work]:
+    """Return a fit to a table with the defaults, and one with the γ and λ that it chose."""
+    X, y = make_classification(n, 20, n_informative=8, n_classes=4, flip_y=0.05, random_state=0)
+    chosen = KMeansKernelClassifier(random_state=0).fit(X, y)
+    given: dict[str, Any] = {
+        "kernel": chosen.kernel_, "gamma": chosen.gamma_, "regularization": chosen.regularization_,
+    }  # fmt: skip
+
+    def fit(**options: Any) -> Work:
+        return lambda: KMeansKernelClassifier(random_state=0, **options).fit(X, y)
+
+    return {"ours": fit(), "bare": fit(**given)}
+
+
 @dataclass
 class RowsContest:
     """Ours and a support vector machine on the same rows of pixels, which say nothing of images."""
@@ -307,6 +322,10 @@ def rows(mnist: Bunch, *, quick: bool) -> Iterator[tuple[str, Callable[[], dict[
         title = f"fit of {n:,} images, Q = 100, all chosen; bare: all given"
         return against_limit(title, choice_contest(mnist, n), REPEATS, 10.0)
 
+    def table_choice(n: int) -> dict[str, Any]:
+        title = f"fit of a table of {n:,} rows, defaults; bare: γ and λ given"
+        return against_limit(title, table_choice_contest(n), REPEATS, 10.0)
+
     def imports() -> dict[str, Any]:
         title = "import of the package; bare: of scikit-learn's classifier modules"
         return against_limit(title, import_contest(), 3 if quick else 7, 1.5)
@@ -332,6 +351,7 @@ def rows(mnist: Bunch, *, quick: bool) -> Iterator[tuple[str, Callable[[], dict[
     yield "program", lambda: program(100 if quick else 1000)
     yield "conjugate gradients", lambda: conjugate(200 if quick else 1000)
     yield "choice", lambda: choice(3000 if quick else 60_000)
+    yield "table choice", lambda: table_choice(500 if quick else 2000)
     yield "rows fit", rows_fit
     yield "rows predict", rows_predict
     yield "imports", imports

@@ -20,7 +20,8 @@ FLOORS = {
         "_blocks", "_workers", "_rows", "_sphere", "_assignment", "_spherical_kmeans", "_triangles",
         "_kernels", "_blas", "_cholesky", "_lssvm", "_model", "_samples", "_duplicates",
         "_representation", "_ridge", "_passes", "_conjugate", "_logistic", "_calibration", "_paths",
-        "_holdout", "_selection", "_scales", "_stages", "_fit", "_choice", "_growth", "_training",
+        "_holdout", "_selection", "_scales", "_stages", "_fit", "_choice", "_border", "_building",
+        "_growth", "_training",
     ],
     "shell": [
         "_progress", "_threads", "_lazy", "_validation", "_settings", "explanation", "classifier",

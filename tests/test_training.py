@@ -4,6 +4,7 @@ import weakref
 import numpy as np
 import pytest
 
+from kmeans_kernel._building import Recipe
 from kmeans_kernel._choice import Open
 from kmeans_kernel._kernels import Polynomial
 from kmeans_kernel._progress import Silent
@@ -18,7 +19,9 @@ from kmeans_kernel._workers import ALONE
 from tests.reference import lssvm as twin
 
 SETTINGS = Settings(
-    KMeans(5, "random", 1e-6, 300), False, "representatives", Open(Polynomial(4), 1e-6, 0.0, None)
+    Recipe(KMeans(5, "random", 1e-6, 300), 0.0, "representatives"),
+    grows=False,
+    open_=Open(Polynomial(4), 1e-6, 0.0, None),
 )
 
 

@@ -315,7 +315,9 @@ class _Trials:
         # The same every time, so that trials differ by what is tried alone.
         rngs = [np.random.default_rng(k) for k in range(len(data.classes))]
         return _Placed(
-            data, placement, represent(data, kmeans, placement, rngs, Unwatched(), self.workers)
+            data,
+            placement,
+            represent(data, kmeans, placement, rngs, Unwatched(), self.workers),
         )
 
     def _scales_of(self, placed: _Placed, choice: Choice) -> Array:

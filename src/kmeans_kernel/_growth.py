@@ -9,12 +9,12 @@ from typing import Protocol
 import numpy as np
 
 from kmeans_kernel._blocks import Array
+from kmeans_kernel._building import Recipe, build
 from kmeans_kernel._calibration import chance_losses
 from kmeans_kernel._choice import Chosen, Open, make_choice
-from kmeans_kernel._fit import FitOn, fit
 from kmeans_kernel._holdout import hold_out
 from kmeans_kernel._kernels import Kernel
-from kmeans_kernel._representation import KMeans, Unwatched, represent
+from kmeans_kernel._representation import Unwatched
 from kmeans_kernel._samples import Labelled
 from kmeans_kernel._selection import falls
 from kmeans_kernel._workers import ALONE, Workers
@@ -77,8 +77,7 @@ class Growth:
 
 def grow(
     data: Labelled,
-    kmeans: KMeans,
-    fit_on: FitOn,
+    recipe: Recipe,
     open_: Open,
     rng: np.random.Generator,
     watcher: GrowthWatcher,
@@ -92,12 +91,15 @@ def grow(
     q = FIRST
     while True:
         start = perf_counter()
-        wanted = replace(kmeans, n_representatives=min(q, largest))
+        wanted = replace(recipe.kmeans, n_representatives=min(q, largest))
         near = kept[-1][0].squares if kept else None
         chosen = open_.as_given(rest) or make_choice(
-            rest, wanted, fit_on, open_, rng, watcher, workers, near
+            rest, wanted, recipe.fit_on, open_, rng, watcher, workers, near
         )
-        scores = _held_out_scores(rest, held, wanted, fit_on, chosen, workers)
+        # The same every time, so that steps differ by their number alone.
+        rngs = [np.random.default_rng(k) for k in range(len(rest.classes))]
+        built = build(rest, replace(recipe, kmeans=wanted), chosen, rngs, Unwatched(), workers)
+        scores = built.fit.model.scores(held.X[:], workers)
         losses = chance_losses(scores, held.codes, weights)
         step = Step(
             wanted.n_representatives,
@@ -114,27 +116,10 @@ def grow(
             break
         q *= 2
     chosen = kept[-1][0]
-    if fit_on == "samples" and open_.regularization is None:
+    if recipe.fit_on == "samples" and open_.regularization is None:
         carried = float(rest.weight_of_each.sum() / data.weight_of_each.sum())
         chosen = replace(chosen, regularization=chosen.regularization * carried)
     return Growth(tuple(steps), steps[len(kept) - 1].n_representatives, chosen)
-
-
-def _held_out_scores(
-    rest: Labelled,
-    held: Labelled,
-    kmeans: KMeans,
-    fit_on: FitOn,
-    chosen: Chosen,
-    workers: Workers,
-) -> Array:
-    rngs = [np.random.default_rng(k) for k in range(len(rest.classes))]
-    basis = represent(rest, kmeans, chosen.placement, rngs, Unwatched(), workers)
-    found = fit(
-        rest, chosen.placement, basis, chosen.kernel, chosen.regularization, fit_on, chosen.loss,
-        workers,
-    )  # fmt: skip
-    return found.model.scores(held.X[:], workers)
 
 
 def _affordable(m: int, last: Step) -> bool:

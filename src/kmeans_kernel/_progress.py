@@ -53,9 +53,6 @@ class Silent(Unwatched):
     def grown(self, step: Step) -> None:
         """Say nothing."""
 
-    def solving(self, m: int) -> None:
-        """Say nothing."""
-
 
 class Printed:
     """A watcher that writes to standard error: a line per class, with the time left.

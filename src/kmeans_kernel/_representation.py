@@ -42,6 +42,9 @@ class Unwatched:
     def class_done(self, label: object, n_rows: int, found: Clustering) -> None:
         """Do nothing."""
 
+    def solving(self, m: int) -> None:
+        """Do nothing."""
+
 
 @dataclass(frozen=True)
 class KMeans:

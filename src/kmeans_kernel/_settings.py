@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from kmeans_kernel._building import Recipe
 from kmeans_kernel._choice import Open
 from kmeans_kernel._growth import FIRST
 from kmeans_kernel._kernels import Gaussian, Kernel, Laplacian, Polynomial
@@ -37,9 +38,8 @@ def settings_of(estimator: Any, n_classes: int = 2) -> Settings:
             "is a fit of squares. Set fit_on='samples', or loss='squared'."
         )
     return Settings(
-        kmeans,
+        Recipe(kmeans, check_number(estimator, "border", maximum=0.95), fit_on),  # type: ignore[arg-type]
         grows,
-        fit_on,  # type: ignore[arg-type]
         Open(
             kernel=_kernel(estimator),
             regularization=check_auto(estimator, "regularization"),

@@ -9,21 +9,18 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from kmeans_kernel._building import BuildWatcher, Recipe, build
 from kmeans_kernel._choice import Open, make_choice
-from kmeans_kernel._fit import FitOn, Loss, fit
+from kmeans_kernel._fit import Loss
 from kmeans_kernel._growth import GrowthWatcher, Step, grow
 from kmeans_kernel._model import FittedModel
-from kmeans_kernel._representation import ClusterWatcher, KMeans, represent
 from kmeans_kernel._samples import Labelled
 from kmeans_kernel._stages import Clock
 from kmeans_kernel._workers import ALONE, Workers
 
 
-class Watcher(ClusterWatcher, GrowthWatcher, Protocol):
+class Watcher(BuildWatcher, GrowthWatcher, Protocol):
     """Someone to tell how training goes."""
-
-    def solving(self, m: int) -> None:
-        """Hear that the system of `m` representatives is about to be solved."""
 
 
 @dataclass(frozen=True)
@@ -32,15 +29,13 @@ class Settings:
 
     Attributes
     ----------
-    kmeans : how to cluster
+    recipe : how the model is built
     grows : whether the number of representatives is to be found
-    fit_on : what the coefficients are fitted to
     open_ : the rest, some of which may be left to us
     """
 
-    kmeans: KMeans
+    recipe: Recipe
     grows: bool
-    fit_on: FitOn
     open_: Open
 
 
@@ -90,35 +85,31 @@ def train(
     choice_rng : for what is left to us
     """
     clock = Clock()
-    kmeans, steps = settings.kmeans, tuple[Step, ...]()
+    recipe, steps = settings.recipe, tuple[Step, ...]()
+    kmeans = recipe.kmeans
     open_ = settings.open_.for_width(data.X.shape[1])
     chosen = open_.as_given(data)
     if settings.grows:
         with clock.stage("choice"):
-            growth = grow(data, kmeans, settings.fit_on, open_, choice_rng, watcher, workers)
+            growth = grow(data, recipe, open_, choice_rng, watcher, workers)
         chosen, steps = growth.chosen, growth.steps
         kmeans = replace(kmeans, n_representatives=growth.n_representatives)
     elif chosen is None:
         with clock.stage("choice"):
-            chosen = make_choice(data, kmeans, settings.fit_on, open_, choice_rng, watcher, workers)
-    with clock.stage("clustering"):
-        basis = represent(data, kmeans, chosen.placement, rngs, watcher, workers)
-    clock.split("clustering", basis.seconds)
-    watcher.solving(len(basis.directions))
-    found = fit(
-        data, chosen.placement, basis, chosen.kernel, chosen.regularization, settings.fit_on,
-        chosen.loss, workers, clock,
-    )  # fmt: skip
+            chosen = make_choice(data, kmeans, recipe.fit_on, open_, choice_rng, watcher, workers)
+    recipe = replace(recipe, kmeans=kmeans)
+    built = build(data, recipe, chosen, rngs, watcher, workers, clock)
     temperature = chosen.temperature
     if temperature is None:
-        temperature = found.temperature(data, choice_rng)
+        # Rows at the border are as their own representatives say, whatever else does.
+        temperature = built.on_centroids.temperature(data, choice_rng)
     return Training(
-        model=replace(found.model, temperature=temperature),
+        model=replace(built.fit.model, temperature=temperature),
         regularization=chosen.regularization,
         loss=chosen.loss,
-        n_iter=basis.n_iter,
-        converged=basis.converged,
-        relative_residual=found.relative_residual,
+        n_iter=built.basis.n_iter,
+        converged=built.basis.converged,
+        relative_residual=built.fit.relative_residual,
         held_out_error=chosen.held_out_error,
         n_representatives=kmeans.n_representatives,
         steps=steps,

@@ -53,6 +53,11 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         None is 2,000 shared among the classes, but at least 100 for each. "auto" doubles it while
         that lowers the error of rows that are held out, up to 2 GiB for the system that is solved
         or about 5 minutes for a step.
+    border : float, default=0.0
+        The share of the representatives, up to 0.95, that are rows at the border between classes
+        instead of centroids: those that a model on the centroids finds hardest. It lowers the error
+        where labels are right and rows many; wrong labels are hard too, and a fit to the
+        representatives then follows them.
     kernel : {"auto", "gaussian", "laplace", "poly"}, default="auto"
         The kernel, a function of the cosine c between two rows: exp(−2γ(1 − c)), exp(−2√(γ(1 − c)))
         or cᵈ. "auto" is the better of the first two for up to 100 features, else, or if γ is given,
@@ -166,6 +171,7 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         kernel: Literal["auto", "gaussian", "laplace", "poly"] = "auto",
         degree: int = 4,
         gamma: float | Literal["auto"] = "auto",
+        border: float = 0.0,
         fit_on: FitOn = "samples",
         regularization: float | Literal["auto"] = "auto",
         loss: Literal["auto", "squared", "logistic"] = "auto",
@@ -182,6 +188,7 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         self.kernel = kernel
         self.degree = degree
         self.gamma = gamma
+        self.border = border
         self.fit_on = fit_on
         self.regularization = regularization
         self.loss = loss
@@ -430,10 +437,10 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
 
 def _operations(data: Labelled, settings: Settings) -> float:
     """Return about how many operations a fit takes: some passes of K-means, and the solve."""
-    q, d = settings.kmeans.n_representatives, row_width(data.X)
+    q, d = settings.recipe.kmeans.n_representatives, row_width(data.X)
     m = float(data.basis_size(q))
     passes = 5 * sum(2.0 * n * min(n, q) * d for n in data.class_sizes)
     solve = m**2 * d + m**3 / 3
-    if settings.fit_on == "samples":
+    if settings.recipe.fit_on == "samples":
         solve += 2.0 * len(data) * m * (m + d)
     return passes + solve

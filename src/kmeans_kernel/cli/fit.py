@@ -84,6 +84,14 @@ def fit(
             min=0, help="Inverse width of the Gaussian. [table, patterns: chosen from the data]"
         ),
     ] = None,
+    border: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=0.95,
+            help="The share of the representatives that are rows at the border between classes.",
+        ),
+    ] = None,
     lift: Annotated[
         float | None,
         typer.Option(
@@ -121,7 +129,9 @@ def fit(
         check_writable(output, *filter(None, [data, target]))
         how = how_to_read(target, file_format, drop, drop_missing, zero_based)
         table = read(data, "train", how, quiet=quiet, labels=True)
-        given = {"regularization": regularization, "gamma": gamma, "lift": lift}
+        given = {
+            "regularization": regularization, "gamma": gamma, "border": border, "lift": lift,
+        }  # fmt: skip
         options = {name: value for name, value in given.items() if value is not None}
         kind = features and features.value
         estimator = make_estimator(
