@@ -384,8 +384,8 @@ def rows_table() -> str:
     ]
     lines += [
         f"| {row['n_components'] or 'all pixels'} | {row['q']} | {row['border']:.0%} "
-        f"| {row['gamma']:g} | {row['epsilon']:g} | {row['error_percent']:.2f} % | {row['fit_seconds']:.1f} s "
-        f"| {row['predict_seconds']:.2f} s |"
+        f"| {row['gamma']:g} | {row['epsilon']:g} | {row['error_percent']:.2f} % "
+        f"| {row['fit_seconds']:.1f} s | {row['predict_seconds']:.2f} s |"
         for row in sorted(rows, key=lambda row: row["error_percent"], reverse=True)
     ]
     return "\n".join([*lines, "", machine_note("`python -m experiments.rows`", rows)])

@@ -58,7 +58,7 @@ ROWS: list[Row] = [
 
 
 # What it led to: the lowest error that trains in half the time of a support vector machine.
-CHOSEN: Row = (150, 1900, 0.0, 1.0, 1e-2)
+CHOSEN: Row = (150, 1500, 0.4, 1.0, 1e-2)
 
 
 def pipeline(

@@ -43,6 +43,9 @@ MOST_FEATURES_OF_A_TABLE = 100
 # it tries them, each being a fit of its own; on how many samples, if there are as many.
 _LOGISTIC_SHARE, _STRIDE, _ENOUGH_HELD_OUT = 0.1, 2, 1500
 
+# How λ falls with the weight of the samples.
+_POWER_OF_WEIGHT = 1.5
+
 # The most samples that are left out, one at a time.
 _MOST_LEFT_OUT = 5000
 
@@ -134,8 +137,7 @@ def make_choice(
     best = outcome.best
     regularization = best.regularization
     if open_.regularization is None and fit_on == "samples":
-        # The penalty of all samples together, λW, is what carries over to another number of them.
-        regularization *= outcome.weight / float(data.weight_of_each.sum())
+        regularization = carry(regularization, outcome.weight, float(data.weight_of_each.sum()))
     wrong = best.scores.argmax(axis=1) != best.codes
     return Chosen(
         best.kernel,
@@ -146,6 +148,16 @@ def make_choice(
         float(np.average(wrong, weights=best.weights)),
         outcome.squares,
     )
+
+
+def carry(regularization: float, weight: float, total: float) -> float:
+    """Return the λ for samples of a total weight that was best for some of less weight.
+
+    More samples, and as many more representatives, know finer detail, so that λ falls faster than
+    the inverse of the weight, which would keep the penalty of all samples together. The power was
+    found on images and tables of development: docs/method.md.
+    """
+    return regularization * float((weight / total) ** _POWER_OF_WEIGHT)
 
 
 def smaller_problem(

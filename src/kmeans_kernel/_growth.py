@@ -11,7 +11,7 @@ import numpy as np
 from kmeans_kernel._blocks import Array
 from kmeans_kernel._building import Recipe, build
 from kmeans_kernel._calibration import chance_losses
-from kmeans_kernel._choice import Chosen, Open, make_choice
+from kmeans_kernel._choice import Chosen, Open, carry, make_choice
 from kmeans_kernel._holdout import hold_out
 from kmeans_kernel._kernels import Kernel
 from kmeans_kernel._representation import Unwatched
@@ -117,8 +117,8 @@ def grow(
         q *= 2
     chosen = kept[-1][0]
     if recipe.fit_on == "samples" and open_.regularization is None:
-        carried = float(rest.weight_of_each.sum() / data.weight_of_each.sum())
-        chosen = replace(chosen, regularization=chosen.regularization * carried)
+        weight, total = float(rest.weight_of_each.sum()), float(data.weight_of_each.sum())
+        chosen = replace(chosen, regularization=carry(chosen.regularization, weight, total))
     return Growth(tuple(steps), steps[len(kept) - 1].n_representatives, chosen)
 
 
