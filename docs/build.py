@@ -323,13 +323,13 @@ def image_test_table() -> str:
     """Return what `image_classifier` came to on the test images."""
     rows = read_json(EXPERIMENTS / "images_test.json")["rows"]
     lines = [
-        "| data | test error | training | prediction of 10,000 | loss | γ | λ |",
-        "| --- | ---: | ---: | ---: | --- | ---: | ---: |",
+        "| data | test error | training | prediction of 10,000 | γ | λ |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
     ]
     lines += [
         f"| {peers.TITLES[row['data']]} | {row['error_percent']:.2f} % "
         f"| {row['fit_seconds']:.0f} s | {row['predict_seconds']:.0f} s "
-        f"| {row.get('chosen_loss', 'squared')} | {row['gamma']:g} | {row['regularization']:.1e} |"
+        f"| {row['gamma']:g} | {row['regularization']:.1e} |"
         for row in rows
     ]
     return "\n".join([*lines, "", machine_note("`python -m experiments.images --test`", rows)])
@@ -352,22 +352,22 @@ def moved_table() -> str:
 
 def images_table() -> str:
     """Return what was looked at in images, and the validation error it came to."""
-    found: dict[tuple[str, bool, int, str], dict[str, dict[str, Any]]] = {}
+    found: dict[tuple[str, bool, int, float], dict[str, dict[str, Any]]] = {}
     rows = read_json(EXPERIMENTS / "images.json")["rows"]
     for row in rows:
-        key = row["features"], row["upright"], row["q"], row["loss"]
+        key = row["features"], row["upright"], row["q"], row["border"]
         found.setdefault(key, {})[row["data"]] = row
     lines = [
-        "| | upright | Q | loss | features | MNIST, % | Fashion-MNIST, % | training |",
-        "| --- | --- | ---: | --- | ---: | ---: | ---: | ---: |",
+        "| | upright | Q | at the border | features | MNIST, % | Fashion-MNIST, % | training |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
-    for (features, upright, q, loss), of in found.items():
+    for (features, upright, q, border), of in found.items():
         if len(of) < len(images.LOADERS):
             continue
         errors = " | ".join(f"{of[data]['error_percent']:.2f}" for data in images.LOADERS)
         seconds = max(row["fit_seconds"] for row in of.values())
         lines.append(
-            f"| {features} | {'yes' if upright else 'no'} | {q} | {told_loss(loss, of)} "
+            f"| {features} | {'yes' if upright else 'no'} | {q} | {border:.0%} "
             f"| {of['mnist']['n_features']} "
             f"| {errors} | {seconds:.0f} s |"
         )
@@ -389,13 +389,6 @@ def rows_table() -> str:
         for row in sorted(rows, key=lambda row: row["error_percent"], reverse=True)
     ]
     return "\n".join([*lines, "", machine_note("`python -m experiments.rows`", rows)])
-
-
-def told_loss(loss: str, of: dict[str, dict[str, Any]]) -> str:
-    """Return the loss that was asked for, and what was chosen for each data set."""
-    if loss != "auto":
-        return loss
-    return f"auto: {', '.join(of[data]['chosen_loss'] for data in images.LOADERS)}"
 
 
 def machine_note(how: str, rows: Iterable[dict[str, Any]]) -> str:

@@ -88,6 +88,7 @@ def measure(data: str, test: bool = False, copies: int = 0, **row: Any) -> dict[
         rng = np.random.default_rng(0)
         train = np.concatenate([X, *(moved(X, rng) for _ in range(copies))]), np.tile(y, copies + 1)
         rest, model = (found.X_test, found.y_test), image_classifier(row["q"], random_state=0)
+        model.set_params(kmeanskernelclassifier__border=0.0)
     elif test:
         train, rest = (X, y), (found.X_test, found.y_test)
         model = image_classifier(random_state=0)

@@ -95,11 +95,12 @@ def test_the_choice_is_near_the_best_that_was_possible(fit_on, n):
     assert abs(chosen.held_out_error - min(errors.values())) < (0.12 if n == 60 else 0.04)
 
 
-def test_the_penalty_of_all_samples_carries_over():
-    """λW is the same for the part that was tried and for the whole."""
+def test_the_penalty_carries_over_to_all_samples():
+    """λ falls as the power 1.5 of the weight, from the part that was tried to the whole."""
     chosen = run(labelled(5000))
     tried = LARGE_CLUSTERS * 20
-    assert chosen.regularization * 5000 == pytest.approx(chosen.squares.regularization * tried)
+    expected = chosen.squares.regularization * (tried / 5000) ** 1.5
+    assert chosen.regularization == pytest.approx(expected)
     chosen = run(labelled(5000), fit_on="representatives")
     assert chosen.regularization == chosen.squares.regularization
 
