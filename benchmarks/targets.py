@@ -188,30 +188,13 @@ def samples_contest(mnist: Bunch, q: int) -> dict[str, Work]:
     return {"ours": ours, "normal equations": normal}
 
 
-def choice_contest(mnist: Bunch, n: int) -> dict[str, Work]:
-    """Return a fit that chooses for itself, and one that is given what the first has chosen."""
-    pixels, labels = PixelNormalizer().fit_transform(mnist.X_train[:n]), mnist.y_train[:n]
-    found = KMeansKernelClassifier(100, random_state=0).fit(pixels, labels)
-    given = {
-        "gamma": found.gamma_, "regularization": found.regularization_, "loss": found.loss_
-    }  # fmt: skip
+def choice_contest(q: int | None, X: np.ndarray, y: np.ndarray, *names: str) -> dict[str, Work]:
+    """Return a fit that chooses for itself, and one that is given what the first chose of some."""
+    found = KMeansKernelClassifier(q, random_state=0).fit(X, y)
+    given = {name: getattr(found, f"{name}_") for name in names}
 
     def fit(**options: Any) -> Work:
-        return lambda: KMeansKernelClassifier(100, random_state=0, **options).fit(pixels, labels)
-
-    return {"ours": fit(), "bare": fit(**given)}
-
-
-def table_choice_contest(n: int) -> dict[str, Work]:
-    """Return a fit to a table with the defaults, and one with the γ and λ that it chose."""
-    X, y = make_classification(n, 20, n_informative=8, n_classes=4, flip_y=0.05, random_state=0)
-    chosen = KMeansKernelClassifier(random_state=0).fit(X, y)
-    given: dict[str, Any] = {
-        "kernel": chosen.kernel_, "gamma": chosen.gamma_, "regularization": chosen.regularization_,
-    }  # fmt: skip
-
-    def fit(**options: Any) -> Work:
-        return lambda: KMeansKernelClassifier(random_state=0, **options).fit(X, y)
+        return lambda: KMeansKernelClassifier(q, random_state=0, **options).fit(X, y)
 
     return {"ours": fit(), "bare": fit(**given)}
 
@@ -320,11 +303,15 @@ def rows(mnist: Bunch, *, quick: bool) -> Iterator[tuple[str, Callable[[], dict[
 
     def choice(n: int) -> dict[str, Any]:
         title = f"fit of {n:,} images, Q = 100, all chosen; bare: all given"
-        return against_limit(title, choice_contest(mnist, n), REPEATS, 10.0)
+        pixels = PixelNormalizer().fit_transform(mnist.X_train[:n])
+        works = choice_contest(100, pixels, mnist.y_train[:n], "gamma", "regularization", "loss")
+        return against_limit(title, works, REPEATS, 10.0)
 
     def table_choice(n: int) -> dict[str, Any]:
         title = f"fit of a table of {n:,} rows, defaults; bare: γ and λ given"
-        return against_limit(title, table_choice_contest(n), REPEATS, 10.0)
+        X, y = make_classification(n, 20, n_informative=8, n_classes=4, flip_y=0.05, random_state=0)
+        works = choice_contest(None, X, y, "kernel", "gamma", "regularization")
+        return against_limit(title, works, REPEATS, 10.0)
 
     def imports() -> dict[str, Any]:
         title = "import of the package; bare: of scikit-learn's classifier modules"

@@ -147,7 +147,7 @@ def targets_table() -> str:
             f"| {row['target']} | {'yes' if row['met'] else 'no'} |"
         )
     note = "Medians of at least three; one run where it takes minutes"
-    return "\n".join([*lines, "", machine_note(note, results["rows"].values())])
+    return with_note(lines, note, results["rows"].values())
 
 
 def peers_table() -> str:
@@ -166,7 +166,7 @@ def peers_table() -> str:
             f"| {row['peak_bytes'] / 1e9:.2f} GB | {row['runs']} |"
         )
     note = "Median times and mean errors of the runs, each with its own seed"
-    return "\n".join([*lines, "", machine_note(note, results["rows"])])
+    return with_note(lines, note, results["rows"])
 
 
 def peer_order(row: dict[str, Any]) -> tuple[int, int, int]:
@@ -183,7 +183,7 @@ def exponents_table() -> str:
         f"| {grows} | {stage} | {theory} | {fitted:.2f} |"
         for grows, stage, theory, fitted in draw.exponents(results["rows"])
     ]
-    return "\n".join([*lines, "", machine_note("Medians of three", results["rows"])])
+    return with_note(lines, "Medians of three", results["rows"])
 
 
 def tried_table() -> str:
@@ -195,7 +195,7 @@ def tried_table() -> str:
         f"| {row['with_seconds']:.2f} s | {row['kept']} |"
         for row in results["rows"]
     ]
-    return "\n".join([*lines, "", machine_note("Medians of three", results["rows"])])
+    return with_note(lines, "Medians of three", results["rows"])
 
 
 def figure_table(name: str) -> str:
@@ -254,7 +254,7 @@ def equation8_table() -> str:
         f"| {row['q']} | {row['literal_error_percent']:.2f} % | {row['error_percent']:.2f} % |"
         for row in results["rows"]
     ]
-    return "\n".join([*lines, "", machine_note("MNIST, raw pixels, one run", results["rows"])])
+    return with_note(lines, "MNIST, raw pixels, one run", results["rows"])
 
 
 def table_means(key: str) -> dict[str, dict[str, float]]:
@@ -299,7 +299,7 @@ def tables_table() -> str:
         ]
         lines.append(marked(f"**in ours, {title}**", ratios))
     rows = read_json(EXPERIMENTS / "tables.json")["rows"]
-    return "\n".join([*lines, "", machine_note("`python -m experiments.tables`", rows)])
+    return with_note(lines, "`python -m experiments.tables`", rows)
 
 
 def marked(name: str, values: list[float]) -> str:
@@ -332,7 +332,7 @@ def image_test_table() -> str:
         f"| {row['gamma']:g} | {row['regularization']:.1e} |"
         for row in rows
     ]
-    return "\n".join([*lines, "", machine_note("`python -m experiments.images --test`", rows)])
+    return with_note(lines, "`python -m experiments.images --test`", rows)
 
 
 def moved_table() -> str:
@@ -347,7 +347,7 @@ def moved_table() -> str:
         f"| {row['error_percent']:.2f} % | {row['fit_seconds']:.0f} s |"
         for row in rows
     ]
-    return "\n".join([*lines, "", machine_note("`python -m experiments.images --moved`", rows)])
+    return with_note(lines, "`python -m experiments.images --moved`", rows)
 
 
 def images_table() -> str:
@@ -372,7 +372,7 @@ def images_table() -> str:
             f"| {errors} | {seconds:.0f} s |"
         )
     note = "Validation error; training is the longer of the two"
-    return "\n".join([*lines, "", machine_note(note, rows)])
+    return with_note(lines, note, rows)
 
 
 def rows_table() -> str:
@@ -388,7 +388,12 @@ def rows_table() -> str:
         f"| {row['fit_seconds']:.1f} s | {row['predict_seconds']:.2f} s |"
         for row in sorted(rows, key=lambda row: row["error_percent"], reverse=True)
     ]
-    return "\n".join([*lines, "", machine_note("`python -m experiments.rows`", rows)])
+    return with_note(lines, "`python -m experiments.rows`", rows)
+
+
+def with_note(lines: Iterable[str], how: str, rows: Iterable[dict[str, Any]]) -> str:
+    """Return a table with a line below on how and where it was measured."""
+    return "\n".join([*lines, "", machine_note(how, rows)])
 
 
 def machine_note(how: str, rows: Iterable[dict[str, Any]]) -> str:

@@ -5,8 +5,8 @@
     python -m experiments.images --moved  with 300 representatives, and moved copies to train on
 
 The comparison trains on the first 50,000 training images of MNIST and of Fashion-MNIST and
-predicts the other 10,000. The test images are used once, by the classifier that it led to, trained
-on all 60,000 with the same settings for both.
+predicts the other 10,000. The test images are for the classifier that it led to, trained on all
+60,000 with the same settings for both.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from scipy.special import softmax
 
 from kmeans_kernel._holdout import Fold, Folds, LeaveOneOut, deal, hold_out
 from kmeans_kernel._kernels import Gaussian, Laplacian
-from kmeans_kernel._paths import LogisticPath, RepresentativesPath, SamplesPath
+from kmeans_kernel._paths import RepresentativesPath, SamplesPath
 from kmeans_kernel._representation import Representation
 from kmeans_kernel._ridge import kernel_values, nugget
 from kmeans_kernel._samples import Labelled, Placement, Samples
@@ -41,7 +41,7 @@ def test_the_paths_equal_the_twins(regularization, rng):
         kernel_values(train.directions(), representatives.directions, KERNEL),
         omega, train.targets(), train.weights, regularization, nugget(10),
     )  # fmt: skip
-    path = SamplesPath.of(train, representatives, KERNEL)
+    path = SamplesPath.of_squares(train, representatives, KERNEL)
     found = path.scores(path.features(test.directions()), regularization)
     np.testing.assert_allclose(found, K @ a + b, atol=1e-7)
 
@@ -64,7 +64,9 @@ def test_leaving_one_out_equals_fitting_again(rng):
     np.testing.assert_array_equal(held_out.codes, data.codes[left_out])
 
 
-@pytest.mark.parametrize("path_of", [SamplesPath.of, RepresentativesPath.of, LogisticPath.of])
+@pytest.mark.parametrize(
+    "path_of", [SamplesPath.of_squares, SamplesPath.of_logistic, RepresentativesPath.of]
+)
 def test_folds_predict_each_part_by_a_fit_to_the_others(path_of, rng):
     parts = [Fold(samples(rng, 30), basis(rng), samples(rng, n)) for n in (9, 7)]
     held_out = Folds(parts, path_of)
@@ -86,7 +88,7 @@ def test_a_logistic_path_gives_what_its_problem_does(rng):
         kernel_values(train.directions(), representatives.directions, KERNEL),
         omega, train.codes, train.weights, 3, 1e-2, nugget(10),
     )  # fmt: skip
-    path = LogisticPath.of(train, representatives, KERNEL)
+    path = SamplesPath.of_logistic(train, representatives, KERNEL)
     T = path.features(test.directions())
     path.scores(T, 1e-1)  # the next starts from here
     found = softmax(path.scores(T, 1e-2), axis=1)

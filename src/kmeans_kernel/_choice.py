@@ -17,7 +17,7 @@ from kmeans_kernel._calibration import chance_losses, fit_temperature
 from kmeans_kernel._fit import FitOn, Loss, fit
 from kmeans_kernel._holdout import LARGE_CLUSTERS, Fold, Folds, HeldOut, LeaveOneOut, hold_out
 from kmeans_kernel._kernels import Kernel
-from kmeans_kernel._paths import LogisticPath, RepresentativesPath, SamplesPath
+from kmeans_kernel._paths import RepresentativesPath, SamplesPath
 from kmeans_kernel._representation import KMeans, Representation, Unwatched, represent
 from kmeans_kernel._samples import Labelled, Placement, Samples
 from kmeans_kernel._scales import ENOUGH_ROWS, learn_scales
@@ -154,8 +154,8 @@ def carry(regularization: float, weight: float, total: float) -> float:
     """Return the λ for samples of a total weight that was best for some of less weight.
 
     More samples, and as many more representatives, know finer detail, so that λ falls faster than
-    the inverse of the weight, which would keep the penalty of all samples together. The power was
-    found on images and tables of development: docs/method.md.
+    the inverse of the weight, which would keep the penalty of all samples together. The power suits
+    the validation images: docs/method.md.
     """
     return regularization * float((weight / total) ** _POWER_OF_WEIGHT)
 
@@ -275,9 +275,10 @@ class _Trials:
             return squares, "squared"
         near = replace(squares, regularization=_LOGISTIC_SHARE * squares.regularization)
         fewer = folds.holding_out(_ENOUGH_HELD_OUT)
+        tried = replace(fewer, path_of=SamplesPath.of_logistic)
         logistic = choose(
-            replace(fewer, path_of=LogisticPath.of), given.kernel, given.regularization, near,
-            self.watcher.tried, _STRIDE, chance_losses,
+            tried, given.kernel, given.regularization, near, self.watcher.tried, _STRIDE,
+            chance_losses,
         )  # fmt: skip
         if given.loss == "logistic":
             return logistic, "logistic"
@@ -310,7 +311,7 @@ class _Trials:
             for fold, part in zip(placed, held, strict=True)
         ]
         on_samples = self.fit_on == "samples"
-        path_of = SamplesPath.of if on_samples else RepresentativesPath.of
+        path_of = SamplesPath.of_squares if on_samples else RepresentativesPath.of
         return Folds(folds, path_of, self.workers)
 
     def _choose(self, held_out: HeldOut, near: Choice | None) -> Choice:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -39,20 +40,54 @@ class PathOf(Protocol):
         """Prepare the fits of samples on a basis."""
 
 
+class Solution(Protocol):
+    """Coefficients of white features, and an intercept."""
+
+    @property
+    def coefficients(self) -> Array:
+        """The (m, K) coefficients."""
+
+    @property
+    def intercept(self) -> Array:
+        """The (K,) intercept."""
+
+
 @dataclass(frozen=True, eq=False)
 class SamplesPath:
-    """Fits to all samples, for every λ."""
+    """Fits to all samples, for every λ.
+
+    Attributes
+    ----------
+    white : the basis
+    solve : gives the solution for a λ
+    """
 
     white: WhiteBasis
-    equations: NormalEquations
+    solve: Callable[[float], Solution]
 
     @classmethod
-    def of(
+    def of_squares(
         cls, samples: Samples, basis: Representation, kernel: Kernel, workers: Workers = ALONE
     ) -> SamplesPath:
         """Set up the normal equations."""
         white = WhiteBasis.of(basis.directions, kernel, workers)
-        return cls(white, NormalEquations.on(white, samples, workers))
+        return cls(white, NormalEquations.on(white, samples, workers).solve)
+
+    @classmethod
+    def of_logistic(
+        cls, samples: Samples, basis: Representation, kernel: Kernel, workers: Workers = ALONE
+    ) -> SamplesPath:
+        """Make the white features of all samples; each fit starts from the one before."""
+        white = WhiteBasis.of(basis.directions, kernel, workers)
+        problem = LogisticProblem.on_white_features(white, samples, workers)
+        last: LogisticFit | None = None
+
+        def solve(regularization: float) -> LogisticFit:
+            nonlocal last
+            last = problem.solve(regularization, last, most_steps=_TRIAL_STEPS)
+            return last
+
+        return cls(white, solve)
 
     def features(self, U: Array) -> Array:
         """Return what `scores` needs of unit rows."""
@@ -60,7 +95,7 @@ class SamplesPath:
 
     def scores(self, T: Array, regularization: float) -> Array:
         """Return the (n, K) scores of rows with these features."""
-        found = self.equations.solve(regularization)
+        found = self.solve(regularization)
         return np.asarray(T @ found.coefficients + found.intercept)
 
 
@@ -106,29 +141,3 @@ class RepresentativesPath:
         intercept = (self.ones * inverse) @ self.targets / (self.ones**2 @ inverse)
         along = inverse[:, None] * (self.targets - np.outer(self.ones, intercept))
         return np.asarray(T @ along + intercept)
-
-
-class LogisticPath:
-    """Fits of the logistic loss to all samples; each starts from the one before."""
-
-    def __init__(self, white: WhiteBasis, problem: LogisticProblem) -> None:
-        self._white, self._problem = white, problem
-        self._last: LogisticFit | None = None
-
-    @classmethod
-    def of(
-        cls, samples: Samples, basis: Representation, kernel: Kernel, workers: Workers = ALONE
-    ) -> LogisticPath:
-        """Make the white features of all samples."""
-        white = WhiteBasis.of(basis.directions, kernel, workers)
-        return cls(white, LogisticProblem.on_white_features(white, samples, workers))
-
-    def features(self, U: Array) -> Array:
-        """Return what `scores` needs of unit rows."""
-        return self._white.features(U)
-
-    def scores(self, T: Array, regularization: float) -> Array:
-        """Return the (n, K) scores of rows with these features."""
-        found = self._problem.solve(regularization, self._last, most_steps=_TRIAL_STEPS)
-        self._last = found
-        return np.asarray(T @ found.coefficients + found.intercept)
