@@ -17,11 +17,11 @@ PACKAGE = Path(kmeans_kernel.__file__).parent
 # Each module may import those of earlier floors and earlier ones of its own.
 FLOORS = {
     "core": [
-        "_blocks", "_workers", "_rows", "_sphere", "_assignment", "_spherical_kmeans", "_triangles",
-        "_kernels", "_blas", "_cholesky", "_lssvm", "_model", "_samples", "_duplicates",
-        "_representation", "_ridge", "_passes", "_conjugate", "_logistic", "_calibration", "_paths",
-        "_holdout", "_selection", "_scales", "_stages", "_fit", "_choice", "_border", "_building",
-        "_growth", "_training",
+        "_blocks", "_workers", "_rows", "_squash", "_sphere", "_assignment", "_spherical_kmeans",
+        "_triangles", "_kernels", "_blas", "_cholesky", "_lssvm", "_model", "_samples",
+        "_duplicates", "_representation", "_ridge", "_passes", "_conjugate", "_logistic",
+        "_calibration", "_paths", "_holdout", "_selection", "_scales", "_stages", "_fit", "_choice",
+        "_border", "_building", "_growth", "_training",
     ],
     "shell": [
         "_progress", "_threads", "_lazy", "_validation", "_settings", "explanation", "classifier",

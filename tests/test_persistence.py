@@ -51,6 +51,7 @@ ESTIMATORS = {
     "paper": classifier(kernel="poly", lift=0.0, regularization=np.float64(1e-3)),
     "on representatives": classifier(fit_on="representatives"),
     "weighted": classifier(class_weight={0: 1.0, np.int64(1): 2.5}, feature_scales="learned"),
+    "squashed": classifier(squash="learned"),
     "patterns": image_classifier(3, random_state=0),
     "gradients": make_pipeline(Deskewer((8, 8)), OrientedGradients(stride=3), classifier()),
     "scaled": make_pipeline(StandardScaler(), classifier(gamma=np.float32(0.5))),

@@ -69,7 +69,7 @@ def build(
     workers: Workers = ALONE,
     clock: Clock | None = None,
 ) -> Built:
-    """Build a model; there is one rng for each class."""
+    """Build a model of rows that are already squashed; there is one rng for each class."""
     clock = Clock() if clock is None else clock
     kmeans, n_border = split(data, recipe.kmeans, recipe.border)
     with clock.stage("clustering"):

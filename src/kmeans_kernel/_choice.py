@@ -19,12 +19,14 @@ from kmeans_kernel._holdout import LARGE_CLUSTERS, Fold, Folds, HeldOut, LeaveOn
 from kmeans_kernel._kernels import Kernel
 from kmeans_kernel._paths import RepresentativesPath, SamplesPath
 from kmeans_kernel._representation import KMeans, Representation, Unwatched, represent
+from kmeans_kernel._rows import is_sparse
 from kmeans_kernel._samples import Labelled, Placement, Samples
 from kmeans_kernel._scales import ENOUGH_ROWS, learn_scales
 from kmeans_kernel._selection import Choice, Family, choose, falls
+from kmeans_kernel._squash import Squash
 from kmeans_kernel._workers import ALONE, Workers
 
-Scales: TypeAlias = Literal["auto", "learned"]
+Learned: TypeAlias = Literal["auto", "learned"]
 
 # The most representatives of the smaller problem.
 _MOST_REPRESENTATIVES = 1000
@@ -65,6 +67,7 @@ class Chosen:
     ----------
     kernel, regularization, loss : for the fit to all the data
     placement : the lift and the scales of the features
+    squash : what is done to the features before, or None
     temperature, held_out_error : of the samples held out; None if nothing was tried
     squares : the best fit of squares that was tried
     """
@@ -73,6 +76,7 @@ class Chosen:
     regularization: float
     loss: Loss
     placement: Placement
+    squash: Squash | None = None
     temperature: float | None = None
     held_out_error: float | None = None
     squares: Choice | None = None
@@ -88,13 +92,15 @@ class Open:
     regularization : None to choose it
     lift : None for the typical length of a row
     feature_scales : to learn some if they predict better ("auto"), in any case ("learned"), or not
+    squash : the same for what is done to long tails, "auto" only if something else is to be chosen
     loss : None to choose it, which needs a regularisation that is to be chosen
     """
 
     kernel: Kernel | Sequence[Family]
     regularization: float | None
     lift: float | None
-    feature_scales: Scales | None
+    feature_scales: Learned | None
+    squash: Learned | None = None
     loss: Loss | None = "squared"
 
     def for_width(self, n_features: int) -> Open:
@@ -105,6 +111,7 @@ class Open:
             self,
             kernel=self.kernel[:1] if isinstance(self.kernel, Sequence) else self.kernel,
             feature_scales=None if self.feature_scales == "auto" else self.feature_scales,
+            squash=None if self.squash == "auto" else self.squash,
         )
 
     def as_given(self, data: Labelled) -> Chosen | None:
@@ -113,6 +120,7 @@ class Open:
             isinstance(self.kernel, Sequence)
             or self.regularization is None
             or self.feature_scales is not None
+            or self.squash == "learned"
         ):
             return None
         placement = Placement.of(data, self.lift)
@@ -143,7 +151,8 @@ def make_choice(
         best.kernel,
         regularization,
         outcome.loss,
-        Placement.of(data, open_.lift, outcome.scales),
+        Placement.of(data.squashed(outcome.squash), open_.lift, outcome.scales),
+        outcome.squash,
         fit_temperature(best.scores, best.codes, best.weights),
         float(np.average(wrong, weights=best.weights)),
         outcome.squares,
@@ -190,6 +199,46 @@ class _Placed:
 
 
 @dataclass(frozen=True, eq=False)
+class _Dealt:
+    """Rows, and the same dealt into folds: what is fitted to in each, and what is held out."""
+
+    whole: Labelled
+    rests: Sequence[Labelled]
+    held: Sequence[Labelled]
+
+    @property
+    def share(self) -> float:
+        """The share of the rows that is fitted to."""
+        return (len(self.rests) - 1) / len(self.rests)
+
+    def squashed(self, squash: Squash) -> _Dealt:
+        """Return the rows squashed."""
+        return _Dealt(
+            self.whole.squashed(squash),
+            [rest.squashed(squash) for rest in self.rests],
+            [part.squashed(squash) for part in self.held],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """What was best for squares.
+
+    Attributes
+    ----------
+    squares : the choice
+    folds, placed : what it was tried on
+    scales, squash : of the features, or None
+    """
+
+    squares: Choice
+    folds: Folds
+    placed: list[_Placed]
+    scales: Array | None = None
+    squash: Squash | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class _Outcome:
     """What was best.
 
@@ -198,7 +247,7 @@ class _Outcome:
     best : the best choice
     loss : its loss
     squares : the best choice for squares
-    scales : of the features, or None
+    scales, squash : of the features, or None
     weight : of the samples that `best` was fitted to
     """
 
@@ -206,6 +255,7 @@ class _Outcome:
     loss: Loss
     squares: Choice
     scales: Array | None
+    squash: Squash | None
     weight: float
 
 
@@ -226,18 +276,18 @@ class _Trials:
         """Try squares, by leaving one out or by folds, and then the other loss."""
         m = self.data.basis_size(self.kmeans.n_representatives)
         large = len(self.data) >= LARGE_CLUSTERS * m
-        if large and self.fit_on == "samples" and self.open_.feature_scales is None:
-            squares, folds = self._leave_one_out()
-            scales, weight = None, float(self.data.weight_of_each.sum())
+        given = self.open_
+        if large and self.fit_on == "samples" and not (given.feature_scales or given.squash):
+            weight, found = float(self.data.weight_of_each.sum()), self._leave_one_out()
         else:
-            squares, scales, folds = self._folds()
-            weight = folds.fitted_weight
-        best, loss = self._choose_loss(squares, folds)
+            found = self._folds()
+            weight = found.folds.fitted_weight
+        best, loss = self._choose_loss(found.squares, found.folds)
         if loss == "logistic":
-            weight = folds.fitted_weight
-        return _Outcome(best, loss, squares, scales, weight)
+            weight = found.folds.fitted_weight
+        return _Outcome(best, loss, found.squares, found.scales, found.squash, weight)
 
-    def _leave_one_out(self) -> tuple[Choice, Folds]:
+    def _leave_one_out(self) -> _Found:
         placed = self._place(self.data, None)
         left_out = self.data.some_rows(_MOST_LEFT_OUT, self.rng)
         samples = Samples(self.data, placed.placement)
@@ -245,24 +295,41 @@ class _Trials:
         squares = self._choose(held_out, self.near)
         # What is not in closed form is tried on one part; clusters are too large to know it.
         rest, held = next(hold_out(self.data, _FOLDS, self.rng))
-        return squares, self._folds_of([replace(placed, data=rest)], [held])
+        one = [replace(placed, data=rest)]
+        return _Found(squares, self._folds_of(one, [held]), one)
 
-    def _folds(self) -> tuple[Choice, Array | None, Folds]:
+    def _folds(self) -> _Found:
         n_folds = _MORE_FOLDS if len(self.data) < _FEW_ROWS else _FOLDS
-        rests, held = zip(*hold_out(self.data, n_folds, self.rng), strict=True)
-        # A representative of a fold stands for as many rows as in the whole.
-        share = (n_folds - 1) / n_folds
-        placed = [self._place(rest, None, share) for rest in rests]
-        plain_folds = self._folds_of(placed, held)
-        plain = self._choose(plain_folds, self.near)
+        dealt = _Dealt(self.data, *zip(*hold_out(self.data, n_folds, self.rng), strict=True))
+        best, squash = self._try(dealt, self.near), self._squash()
+        if squash is not None:
+            squashed = dealt.squashed(squash)
+            found = replace(self._try(squashed, best.squares), squash=squash)
+            if self.open_.squash == "learned" or found.squares.mean_loss < best.squares.mean_loss:
+                dealt, best = squashed, found
         if self.open_.feature_scales is None:
-            return plain, None, plain_folds
-        scaled, scales, scaled_folds = self._learn_scales(placed, held, plain, share)
+            return best
+        scaled = self._learn_scales(dealt, best)
         if self.open_.feature_scales == "auto" and not falls(
-            plain.losses, scaled.losses, plain.weights
+            best.squares.losses, scaled.squares.losses, best.squares.weights
         ):
-            return plain, None, plain_folds
-        return scaled, scales, scaled_folds
+            return best
+        return scaled
+
+    def _squash(self) -> Squash | None:
+        """Return how to squash the features, if that is to be tried and there are long tails."""
+        if self.open_.squash is None or is_sparse(self.data.X):
+            return None
+        X = np.asarray(self.data.X[:])
+        squash = Squash.of(X, self.data.weight_of_each)
+        return squash if self.open_.squash == "learned" or squash.has_long_tails(X) else None
+
+    def _try(self, dealt: _Dealt, near: Choice | None) -> _Found:
+        """Choose what is best in folds that are each clustered on their own."""
+        # A representative of a fold stands for as many rows as in the whole.
+        placed = [self._place(rest, None, dealt.share) for rest in dealt.rests]
+        folds = self._folds_of(placed, dealt.held)
+        return _Found(self._choose(folds, near), folds, placed)
 
     def _choose_loss(self, squares: Choice, folds: Folds) -> tuple[Choice, Loss]:
         """Try the logistic loss, if it is asked for or may be better.
@@ -287,22 +354,23 @@ class _Trials:
             return logistic, "logistic"
         return squares, "squared"
 
-    def _learn_scales(
-        self, placed: list[_Placed], held: Sequence[Labelled], plain: Choice, share: float
-    ) -> tuple[Choice, Array, Folds]:
+    def _learn_scales(self, dealt: _Dealt, plain: _Found) -> _Found:
         """Learn scales, in each fold from what is not held out, while the held-out error falls."""
-        whole, last = self._place(self.data, None), plain
-        trials: list[tuple[Choice, Array, Folds]] = []
+        whole, last = self._place(dealt.whole, None), plain
+        trials: list[_Found] = []
         for _ in range(_MOST_ROUNDS):
-            scales = self._scales_of(whole, last)
-            placed = [self._place(fold.data, self._scales_of(fold, last), share) for fold in placed]
-            folds = self._folds_of(placed, held)
-            trial = self._choose(folds, last)
-            trials.append((trial, scales, folds))
-            if trial.mean_loss >= last.mean_loss:
+            scales = self._scales_of(whole, last.squares)
+            placed = [
+                self._place(fold.data, self._scales_of(fold, last.squares), dealt.share)
+                for fold in last.placed
+            ]
+            folds = self._folds_of(placed, dealt.held)
+            trial = _Found(self._choose(folds, last.squares), folds, placed, scales, plain.squash)
+            trials.append(trial)
+            if trial.squares.mean_loss >= last.squares.mean_loss:
                 break
-            whole, last = self._place(self.data, scales), trial
-        return min(trials, key=lambda found: found[0].mean_loss)
+            whole, last = self._place(dealt.whole, scales), trial
+        return min(trials, key=lambda found: found.squares.mean_loss)
 
     def _folds_of(self, placed: list[_Placed], held: Sequence[Labelled]) -> Folds:
         """Return the folds, to be predicted by models of the others."""

@@ -98,8 +98,9 @@ def grow(
         )
         # The same every time, so that steps differ by their number alone.
         rngs = [np.random.default_rng(k) for k in range(len(rest.classes))]
-        built = build(rest, replace(recipe, kmeans=wanted), chosen, rngs, Unwatched(), workers)
-        scores = built.fit.model.scores(held.X[:], workers)
+        squashed = rest.squashed(chosen.squash)
+        built = build(squashed, replace(recipe, kmeans=wanted), chosen, rngs, Unwatched(), workers)
+        scores = built.fit.model.scores(held.squashed(chosen.squash).X[:], workers)
         losses = chance_losses(scores, held.codes, weights)
         step = Step(
             wanted.n_representatives,

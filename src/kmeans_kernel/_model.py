@@ -12,8 +12,9 @@ from scipy.special import softmax
 
 from kmeans_kernel._blocks import Array, IntArray, blocks_of
 from kmeans_kernel._kernels import Kernel
-from kmeans_kernel._rows import Matrix, multiply_into, n_rows
+from kmeans_kernel._rows import Matrix, dense, multiply_into, n_rows
 from kmeans_kernel._sphere import unit_rows, unlift
+from kmeans_kernel._squash import Squash
 from kmeans_kernel._workers import ALONE, Workers
 
 # Rows and representatives of a block: large enough for the products to run at full speed, small
@@ -50,7 +51,8 @@ class FittedModel:
     lift : the constant appended to a row before it is normalised; 0 for none
     classes : (K,) the labels
     temperature : what the scores are divided by before the softmax
-    feature_scales : (d,) what each feature is multiplied by before all else; None for ones
+    feature_scales : (d,) what each feature is multiplied by before that; None for ones
+    squash : what is done to long tails before all else; None for nothing
     """
 
     directions: Array
@@ -63,6 +65,7 @@ class FittedModel:
     classes: npt.NDArray[Any]
     temperature: float = 1.0
     feature_scales: Array | None = None
+    squash: Squash | None = None
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -78,7 +81,13 @@ class FittedModel:
         points = unlift(self.directions, self.lift)
         if self.feature_scales is not None:
             points = (points / self.feature_scales).astype(points.dtype)
-        return points
+        return points if self.squash is None else self.squash.undo(points)
+
+    def on_sphere(self, X: Matrix, dtype: npt.DTypeLike) -> Matrix:
+        """Return rows where the representatives are."""
+        if self.squash is not None:
+            X = self.squash.apply(dense(X))
+        return unit_rows(X, self.lift, dtype, self.feature_scales)
 
     @cached_property
     def needs_float64(self) -> bool:
@@ -114,7 +123,7 @@ class FittedModel:
         columns = list(blocks_of(len(directions), _BLOCK_COLUMNS))
 
         def add_scores(rows: slice) -> None:
-            block = unit_rows(X[rows], self.lift, dtype, self.feature_scales)
+            block = self.on_sphere(X[rows], dtype)
             buffer = np.empty((n_rows(block), min(_BLOCK_COLUMNS, len(directions))), dtype=dtype)
             for some in columns:
                 values = buffer[:, : some.stop - some.start]
@@ -133,7 +142,7 @@ class FittedModel:
         directions = self.directions.astype(np.float64, copy=False)
         out = np.empty((n_rows(X), len(directions)))
         for rows in blocks_of(n_rows(X), _BLOCK_ROWS):
-            block = unit_rows(X[rows], self.lift, np.float64, self.feature_scales)
+            block = self.on_sphere(X[rows], np.float64)
             multiply_into(out[rows], block, directions)
             self.kernel.apply(out[rows])
             out[rows] *= self.dual_coef[:, columns[rows]].T

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from kmeans_kernel._blocks import Array, IntArray, blocks_of, row_blocks
 from kmeans_kernel._rows import Matrix, is_sparse, row_width, scale_columns, squared_lengths
 from kmeans_kernel._sphere import unit_rows
+from kmeans_kernel._squash import Squash, SquashedRows
 
 # Rows may be longer; their length would not fit into a number.
 _LONGEST = 1e150
@@ -107,6 +108,10 @@ class Labelled:
         """Return some of the rows."""
         weights = None if self.weights is None else self.weights[rows]
         return Labelled(self.X[rows], self.codes[rows], self.classes, weights)
+
+    def squashed(self, squash: Squash | None) -> Labelled:
+        """Return the rows squashed."""
+        return self if squash is None else replace(self, X=SquashedRows(self.X, squash))
 
     def some_rows(self, most: int, rng: np.random.Generator) -> IntArray:
         """Return the positions of all rows, or of some drawn at random if they are too many."""

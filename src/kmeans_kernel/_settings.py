@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kmeans_kernel._building import Recipe
-from kmeans_kernel._choice import Open
+from kmeans_kernel._choice import Learned, Open
 from kmeans_kernel._growth import FIRST
 from kmeans_kernel._kernels import Gaussian, Kernel, Laplacian, Polynomial
 from kmeans_kernel._representation import KMeans
@@ -27,9 +27,6 @@ def settings_of(estimator: Any, n_classes: int = 2) -> Settings:
         tol=check_number(estimator, "tol"),
         max_iter=check_count(estimator, "max_iter"),
     )
-    scales = None
-    if estimator.feature_scales is not None:
-        scales = check_option(estimator, "feature_scales", "auto", "learned")
     fit_on = check_option(estimator, "fit_on", "samples", "representatives")
     loss = check_option(estimator, "loss", "auto", "squared", "logistic")
     if loss == "logistic" and fit_on == "representatives":
@@ -44,10 +41,18 @@ def settings_of(estimator: Any, n_classes: int = 2) -> Settings:
             kernel=_kernel(estimator),
             regularization=check_auto(estimator, "regularization"),
             lift=check_auto(estimator, "lift"),
-            feature_scales=scales,  # type: ignore[arg-type]
+            feature_scales=_learned(estimator, "feature_scales"),
+            squash=_learned(estimator, "squash"),
             loss=None if loss == "auto" else loss,  # type: ignore[arg-type]
         ),
     )
+
+
+def _learned(estimator: Any, name: str) -> Learned | None:
+    """Return whether something is to be learned, if it helps or in any case, or not."""
+    if getattr(estimator, name) is None:
+        return None
+    return check_option(estimator, name, "auto", "learned")  # type: ignore[return-value]
 
 
 def _n_representatives(estimator: Any, n_classes: int) -> int:

@@ -97,14 +97,14 @@ def train(
     elif chosen is None:
         with clock.stage("choice"):
             chosen = make_choice(data, kmeans, recipe.fit_on, open_, choice_rng, watcher, workers)
-    recipe = replace(recipe, kmeans=kmeans)
+    recipe, data = replace(recipe, kmeans=kmeans), data.squashed(chosen.squash)
     built = build(data, recipe, chosen, rngs, watcher, workers, clock)
     temperature = chosen.temperature
     if temperature is None:
         # Rows at the border are as their own representatives say, whatever else does.
         temperature = built.on_centroids.temperature(data, choice_rng)
     return Training(
-        model=replace(built.fit.model, temperature=temperature),
+        model=replace(built.fit.model, temperature=temperature, squash=chosen.squash),
         regularization=chosen.regularization,
         loss=chosen.loss,
         n_iter=built.basis.n_iter,

@@ -91,6 +91,12 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         Whether to learn what each feature is to be multiplied by, from how much the scores depend
         on it: where that predicts held-out rows better ("auto", for up to 100 features), in any
         case, or not at all.
+    squash : {"auto", "learned"} or None, default="auto"
+        Whether to squash the features, which keeps a few large values from setting the distances:
+        x becomes asinh of its deviation from the median in usual deviations, divided by what makes
+        the variance one. Where there are values far out and that predicts held-out rows better
+        ("auto", for up to 100 features, if something else is to be chosen too), in any case, or not
+        at all. Sparse rows are not squashed.
     class_weight : dict, "balanced" or None, default=None
         What the weights of the rows of each class are multiplied by; "balanced" gives every class
         the same weight.
@@ -127,6 +133,8 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         The lift, as given or chosen.
     feature_scales_ : ndarray of shape (n_features,) or None
         What each feature is multiplied by, if scales were learned and kept.
+    squashed_ : bool
+        Whether the features are squashed.
     held_out_error_ : float or None
         The share of held-out rows that were misclassified with what was chosen; None if there was
         nothing to choose. It was the least of some, so it is a little too good.
@@ -180,6 +188,7 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         tol: float = 1e-6,
         max_iter: int = 300,
         feature_scales: Literal["auto", "learned"] | None = "auto",
+        squash: Literal["auto", "learned"] | None = "auto",
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         random_state: RandomState = None,
         verbose: bool = False,
@@ -197,6 +206,7 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         self.tol = tol
         self.max_iter = max_iter
         self.feature_scales = feature_scales
+        self.squash = squash
         self.class_weight = class_weight
         self.random_state = random_state
         self.verbose = verbose
@@ -388,6 +398,11 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
     def feature_scales_(self) -> Array | None:
         """The learned scales of the features, (n_features,), or None."""
         return self._fitted().feature_scales
+
+    @property
+    def squashed_(self) -> bool:
+        """Whether the features are squashed."""
+        return self._fitted().squash is not None
 
     @property
     def dual_coef_(self) -> Array:

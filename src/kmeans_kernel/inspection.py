@@ -61,6 +61,7 @@ def describe(estimator: Any) -> dict[str, Any]:
         "regularization": classifier.regularization_,
         "lift": model.lift,
         "feature_scales": None if model.feature_scales is None else model.feature_scales.tolist(),
+        "squashed": model.squash is not None,
         "held_out_error": classifier.held_out_error_,
         "representatives": len(model.directions),
         "model_bytes": int(sum(array.nbytes for array in arrays)),

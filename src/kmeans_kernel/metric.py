@@ -113,6 +113,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             loss="squared",
             lift=self.lift,
             feature_scales=None,
+            squash=None,
             random_state=random.randint(np.iinfo(np.int32).max),
         ).fit(X[rows], y[rows])
         some = rows[:ENOUGH_ROWS]

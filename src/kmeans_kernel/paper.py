@@ -53,6 +53,7 @@ def classifier(
         tol=1e-6,
         max_iter=300,
         feature_scales=None,
+        squash=None,
         random_state=random_state,
         verbose=verbose,
     )

@@ -81,6 +81,8 @@ def print_description(found: dict[str, Any]) -> None:
     facts.add_row("lift", f"{found['lift']:g}")
     if found["feature_scales"] is not None:
         facts.add_row("scales of features", Text(_most_important(found)))
+    if found["squashed"]:
+        facts.add_row("features are", "squashed: few large values do not set the distances")
     if found["held_out_error"] is not None:
         facts.add_row("held-out error", f"{100 * found['held_out_error']:.2f} %")
     facts.add_row(

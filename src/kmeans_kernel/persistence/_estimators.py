@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kmeans_kernel._model import FittedModel, whole_if_so
 from kmeans_kernel._settings import settings_of
+from kmeans_kernel._squash import Squash
 from kmeans_kernel.classifier import KMeansKernelClassifier
 from kmeans_kernel.gradients import Deskewer, OrientedGradients
 from kmeans_kernel.images import FourierFeatures, PixelNormalizer
@@ -167,6 +169,9 @@ def _describe_classifier(classifier: KMeansKernelClassifier, place: Place) -> di
     place.put("intercept", model.intercept)
     if model.feature_scales is not None:
         place.put("feature_scales", model.feature_scales)
+    if model.squash is not None:
+        for field in fields(Squash):
+            place.put(f"squash_{field.name}", getattr(model.squash, field.name))
     return {
         "features": describe_features(classifier),
         "params": describe_params(classifier),
@@ -232,7 +237,20 @@ def _build_model(tree: dict[str, Any], place: Place, n_features: int) -> FittedM
         classes=classes,
         temperature=number_of(tree, "temperature", np.finfo(float).tiny),
         feature_scales=scales,
+        squash=_build_squash(place, n_features),
     )
+
+
+def _build_squash(place: Place, n_features: int) -> Squash | None:
+    if not place.has("squash_centers"):
+        return None
+    arrays = {
+        field.name: place.take(f"squash_{field.name}", (n_features,), ("float64",))
+        for field in fields(Squash)
+    }
+    if (arrays["widths"] <= 0).any() or (arrays["gains"] <= 0).any():
+        raise ModelFileError("it squashes features by what is not above zero")
+    return Squash(**arrays)
 
 
 def _describe_voting(voting: PatchVotingClassifier, place: Place) -> dict[str, Any]:
