@@ -8,7 +8,7 @@ from kmeans_kernel._holdout import LARGE_CLUSTERS
 from kmeans_kernel._kernels import Gaussian
 from kmeans_kernel._progress import Silent
 from kmeans_kernel._representation import KMeans
-from kmeans_kernel._samples import Labelled, typical_length
+from kmeans_kernel._samples import Labelled
 from kmeans_kernel._selection import falls
 from kmeans_kernel.plots import plot_growth
 
@@ -36,13 +36,13 @@ def test_the_typical_length_is_the_root_of_the_mean_square(scales, weighted, rng
     factors = np.array([1.0, 2.0, 0.0, 0.5]) if scales else np.ones(4)
     each = [sum((x * s) ** 2 for x, s in zip(row, factors, strict=True)) for row in data.X]
     expected = np.sqrt(np.average(each, weights=weights))
-    assert typical_length(data, factors if scales else None) == pytest.approx(expected)
+    assert data.lengths(factors if scales else None).typical == pytest.approx(expected)
 
 
 def test_rows_of_no_length_or_too_much_have_a_finite_lift():
     for value, expected in ((0.0, 1.0), (1e300, 1e150)):
         data = Labelled(np.full((4, 2), value), np.array([0, 1, 0, 1]), np.arange(2))
-        assert typical_length(data) == expected
+        assert data.lengths(None).typical == expected
 
 
 def test_what_is_given_needs_no_choice():

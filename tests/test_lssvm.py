@@ -117,7 +117,7 @@ def test_one_buffer_holds_the_kernel_and_the_factor(dtype, rng):
     directions = unit_rows(rng.normal(size=(30, 8)), dtype=np.float64)
     matrix = gram_matrix(directions, Polynomial(4), dtype)
     expected = dense_gram(directions, Polynomial(4)) + 0.1 * np.eye(30)
-    factored = _lssvm.FactoredSystem.of(matrix, 0.1)
+    factored = _lssvm.FactoredSystem.of(matrix, np.full(len(matrix.diagonal), 0.1))
     assert factored.matrix is matrix
     factor = np.triu(matrix.buffer).astype(np.float64)
     np.testing.assert_allclose(factor.T @ factor, expected, atol=1e-5)
@@ -130,7 +130,8 @@ def test_the_hidden_residual_is_estimated_within_a_factor(rng):
     """Rounding is random: its estimate is near what it really does."""
     directions = representatives("random", m=400)
     exact = dense_gram(directions, Polynomial(4))
-    factored = _lssvm.FactoredSystem.of(gram_matrix(directions, Polynomial(4), np.float32), 0.1)
+    matrix = gram_matrix(directions, Polynomial(4), np.float32)
+    factored = _lssvm.FactoredSystem.of(matrix, np.full(len(directions), 0.1))
     body = rng.normal(size=(400, 3))
     real = np.linalg.norm(factored.multiply(body) - exact @ body - 0.1 * body, axis=0)
     assert (factored.hidden_residual(body) > real / 1.5).all()

@@ -286,7 +286,7 @@ def at_classifier(change):
         (lambda c: c.update(lift="x"), "lift is 'x'"),
         (lambda c: c.update(temperature=0.0), "temperature is 0"),
         (lambda c: c["classes"].update(values=[0, 0]), "differ"),
-        (lambda c: c["classes"].update(values=[0, 1, 2]), "do not belong"),
+        (lambda c: c["classes"].update(values=[0, 1, 2]), "dual_coef"),
         (lambda c: c["classes"].update(dtype="O"), "labels are of type object"),
         (lambda c: c["classes"].update(dtype="nonsense"), "TypeError"),
         (lambda c: c.pop("n_iter"), "KeyError"),

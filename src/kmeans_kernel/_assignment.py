@@ -36,6 +36,9 @@ _WORTH_SKIPPING = 0.9
 
 _HIDDEN = -2.0  # below every cosine
 
+# Cosines in float64 that differ by no more are equal.
+_EQUAL = 1e-12
+
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
@@ -53,13 +56,42 @@ class Assignment:
     far: Array
 
 
+@dataclass(frozen=True, eq=False)
+class ClusterSums:
+    """What K-means needs of rows; that of all rows is the sum of that of the blocks.
+
+    Attributes
+    ----------
+    sums : (Q, d) weighted sums of the rows nearest to each centroid
+    counts : (Q,) the sums of their weights
+    """
+
+    sums: Array
+    counts: Array
+
+    def __add__(self, other: ClusterSums) -> ClusterSums:
+        return ClusterSums(self.sums + other.sums, self.counts + other.counts)
+
+
+def nearest_sums(X: Matrix, centroids: Array, weights: Array) -> ClusterSums:
+    """Return what K-means needs of a block of unit rows."""
+    labels = assign(X, centroids).labels
+    sums = cluster_sums(X, labels, len(centroids), weights)
+    counts: Array = np.bincount(labels, weights, len(centroids)).astype(np.float64, copy=False)
+    return ClusterSums(sums, counts)
+
+
 def assign(X: Matrix, centroids: Array) -> Assignment:
-    """Compare every unit row with every centroid; ties go to the first."""
+    """Compare every unit row with every centroid; ties go to the first.
+
+    Where rounding could decide, float64 does: so labels do not depend on how rows come in blocks.
+    """
     n = n_rows(X)
     labels = np.empty(n, dtype=np.intp)
     best, second = np.empty((2, n), dtype=X.dtype)
     for rows, products in product_blocks(X, centroids):
         labels[rows], best[rows], second[rows] = _two_best(products)
+    _settle(X, np.arange(n), centroids, labels, best, second)
     return Assignment(labels, *_bounds(best, second, X.shape[1]))
 
 
@@ -81,7 +113,9 @@ def reassign(X: Matrix, centroids: Array, before: Assignment, turns: Array) -> A
     labels = before.labels.copy()
     open_rows = _tighten(X, centroids, labels, near, far)
     for rows, products in gathered_product_blocks(X, open_rows, centroids):
-        labels[rows], best, second = _two_best(products)
+        found, best, second = _two_best(products)
+        _settle(X, rows, centroids, found, best, second)
+        labels[rows] = found
         near[rows], far[rows] = _bounds(best, second, X.shape[1])
     return Assignment(labels, near, far)
 
@@ -131,6 +165,23 @@ def _two_best(products: Array) -> tuple[IntArray, Array, Array]:
     best = products[rows, labels]
     products[rows, labels] = _HIDDEN
     return labels, best, products.max(axis=1)
+
+
+def _settle(
+    X: Matrix, rows: IntArray, centroids: Array, labels: IntArray, best: Array, second: Array
+) -> None:
+    """Decide in float64 where the two best cosines of some rows are equal but for rounding.
+
+    Corrects `labels`, and `second` where what was the best is so no more.
+    """
+    close = np.flatnonzero(best - second <= 2 * _rounding(best, X.shape[1]))
+    for block in row_blocks(len(close), len(centroids) + X.shape[1]):
+        some = close[block]
+        exact = dense(X[rows[some]]).astype(np.float64) @ centroids.T.astype(np.float64)
+        found = (exact >= exact.max(axis=1, keepdims=True) - _EQUAL).argmax(axis=1)
+        other = found != labels[some]
+        second[some[other]] = best[some[other]]
+        labels[some] = found
 
 
 def _bounds(best: Array, others: Array, n_features: int) -> tuple[Array, Array]:

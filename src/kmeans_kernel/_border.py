@@ -19,14 +19,14 @@ from kmeans_kernel._lssvm import DOUBLE_UP_TO
 from kmeans_kernel._model import FittedModel, whole_if_so
 from kmeans_kernel._representation import KMeans, Representation
 from kmeans_kernel._rows import dense, row_width
-from kmeans_kernel._samples import Labelled, Placement
+from kmeans_kernel._samples import Data, Labelled, Placement
 from kmeans_kernel._workers import ALONE, Workers
 
 # A row is a representative already if its cosine with one of its class is as near to one.
 _SAME = 1e-6
 
 
-def split(data: Labelled, kmeans: KMeans, border: float) -> tuple[KMeans, int]:
+def split(data: Data, kmeans: KMeans, border: float) -> tuple[KMeans, int]:
     """Return how to cluster so that a share of the representatives is left, and how many that is.
 
     None is left where every row is a representative.

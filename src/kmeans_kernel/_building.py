@@ -19,6 +19,7 @@ from kmeans_kernel._representation import (
 )
 from kmeans_kernel._samples import Labelled
 from kmeans_kernel._stages import Clock
+from kmeans_kernel._stream import Stream
 from kmeans_kernel._workers import ALONE, Workers
 
 
@@ -61,7 +62,7 @@ class Built:
 
 
 def build(
-    data: Labelled,
+    data: Labelled | Stream,
     recipe: Recipe,
     chosen: Chosen,
     rngs: Sequence[np.random.Generator],
@@ -84,7 +85,7 @@ def build(
         )  # fmt: skip
 
     first = fit_on_basis()
-    if not n_border:
+    if not n_border or isinstance(data, Stream):
         return Built(basis, first, first)
     with clock.stage("border"):
         basis = add_border(basis, first.model, data, chosen.placement, n_border, workers)

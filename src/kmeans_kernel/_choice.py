@@ -20,7 +20,7 @@ from kmeans_kernel._kernels import Kernel
 from kmeans_kernel._paths import RepresentativesPath, SamplesPath
 from kmeans_kernel._representation import KMeans, Representation, Unwatched, represent
 from kmeans_kernel._rows import is_sparse
-from kmeans_kernel._samples import Labelled, Placement, Samples
+from kmeans_kernel._samples import Data, Labelled, Placement, Samples, draw
 from kmeans_kernel._scales import ENOUGH_ROWS, learn_scales
 from kmeans_kernel._selection import Choice, Family, choose, falls
 from kmeans_kernel._squash import Squash
@@ -114,7 +114,7 @@ class Open:
             squash=None if self.squash == "auto" else self.squash,
         )
 
-    def as_given(self, data: Labelled) -> Chosen | None:
+    def as_given(self, data: Data) -> Chosen | None:
         """Return what was given, if it is all that has to be chosen."""
         if (
             isinstance(self.kernel, Sequence)
@@ -128,7 +128,7 @@ class Open:
 
 
 def make_choice(
-    data: Labelled,
+    data: Data,
     kmeans: KMeans,
     fit_on: FitOn,
     open_: Open,
@@ -145,7 +145,7 @@ def make_choice(
     best = outcome.best
     regularization = best.regularization
     if open_.regularization is None and fit_on == "samples":
-        regularization = carry(regularization, outcome.weight, float(data.weight_of_each.sum()))
+        regularization = carry(regularization, outcome.weight, data.total_weight)
     wrong = best.scores.argmax(axis=1) != best.codes
     return Chosen(
         best.kernel,
@@ -170,7 +170,7 @@ def carry(regularization: float, weight: float, total: float) -> float:
 
 
 def smaller_problem(
-    data: Labelled, kmeans: KMeans, rng: np.random.Generator
+    data: Data, kmeans: KMeans, rng: np.random.Generator
 ) -> tuple[Labelled, KMeans]:
     """Return a part of the rows of each class, and the settings to cluster it.
 
@@ -181,12 +181,9 @@ def smaller_problem(
     fewer = replace(kmeans, n_representatives=max(1, round(share * kmeans.n_representatives)))
     row_share = min(share, share * m * LARGE_CLUSTERS / len(data))
     if row_share == 1.0:
-        return data, kmeans
-    kept = [
-        rng.permutation(np.flatnonzero(data.codes == k))[: int(np.ceil(row_share * size))]
-        for k, size in enumerate(data.class_sizes)
-    ]
-    return data.at(np.sort(np.concatenate(kept))), fewer
+        return data.in_memory(), kmeans
+    kept = [draw(size, int(np.ceil(row_share * size)), rng) for size in data.class_sizes]
+    return data.pick(kept), fewer
 
 
 @dataclass(frozen=True, eq=False)

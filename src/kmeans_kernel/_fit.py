@@ -16,13 +16,14 @@ from kmeans_kernel._conjugate import (
     solve_by_conjugate_gradients,
 )
 from kmeans_kernel._kernels import ExactGram, Kernel, gram_matrix, sharpened
-from kmeans_kernel._logistic import fit_logistic
+from kmeans_kernel._logistic import LogisticProblem, fit_logistic
 from kmeans_kernel._lssvm import solve_on_representatives
 from kmeans_kernel._model import FittedModel
 from kmeans_kernel._representation import Representation
 from kmeans_kernel._ridge import NormalEquations, RidgeFit, WhiteBasis
-from kmeans_kernel._samples import Labelled, Placement, Samples
+from kmeans_kernel._samples import Data, Labelled, Placement, Samples, some_of
 from kmeans_kernel._stages import Clock
+from kmeans_kernel._stream import LossesOfStream, Stream, SumOfMoments
 from kmeans_kernel._triangles import TwoTriangles
 from kmeans_kernel._workers import ALONE, Workers
 
@@ -46,7 +47,7 @@ class Fit:
     model: FittedModel
     relative_residual: float
 
-    def temperature(self, data: Labelled, rng: np.random.Generator) -> float:  # noqa: ARG002
+    def temperature(self, data: Data, rng: np.random.Generator) -> float:  # noqa: ARG002
         """Return one: nothing was left out.
 
         It is the paper's, and the logistic loss has the scale of its scores from the samples.
@@ -61,33 +62,36 @@ class SamplesFit(Fit):
     white: WhiteBasis
     ridge: RidgeFit
 
-    def temperature(self, data: Labelled, rng: np.random.Generator) -> float:
+    def temperature(self, data: Data, rng: np.random.Generator) -> float:
         """Return the temperature that suits left-out scores of some samples best."""
         placement = Placement(self.model.lift, self.model.feature_scales)
-        samples = Samples(data.at(data.some_rows(_ROWS_OF_TEMPERATURE, rng)), placement)
+        samples = Samples(some_of(data, _ROWS_OF_TEMPERATURE, rng), placement)
         features = self.white.features(samples.directions())
         scores = self.ridge.left_out_scores(features, samples.targets(), samples.weight_of_a_copy)
         return fit_temperature(scores, samples.codes, samples.weights)
 
 
 def fit(
-    data: Labelled,
+    data: Labelled | Stream,
     placement: Placement,
     basis: Representation,
     kernel: Kernel,
-    regularization: float,
+    regularization: float | Array,
     fit_on: FitOn,
     loss: Loss = "squared",
     workers: Workers = ALONE,
     clock: Clock | None = None,
 ) -> Fit:
-    """Fit the coefficients of the representatives; the logistic loss is for samples."""
+    """Fit the coefficients of the representatives; the logistic loss is for samples.
+
+    The regularisation may be one for each representative where these are fitted to.
+    """
     basis = replace(basis, directions=sharpened(basis.directions, kernel))
-    solver = _Solver(
-        data, placement, basis, kernel, regularization, workers, Clock() if clock is None else clock
-    )
+    clock = Clock() if clock is None else clock
     if fit_on == "representatives":
-        return solver.on_representatives()
+        solver = _Solver(data, placement, basis, kernel, np.nan, workers, clock)
+        return solver.on_representatives(regularization)
+    solver = _Solver(data, placement, basis, kernel, float(regularization), workers, clock)
     return solver.logistic() if loss == "logistic" else solver.squares()
 
 
@@ -95,7 +99,7 @@ def fit(
 class _Solver:
     """The arguments of `fit`, and the ways to it."""
 
-    data: Labelled
+    data: Labelled | Stream
     placement: Placement
     basis: Representation
     kernel: Kernel
@@ -105,8 +109,10 @@ class _Solver:
 
     def squares(self) -> Fit:
         """Fit squares to all samples, in the way that costs less."""
-        white, samples = self._white(), Samples(self.data, self.placement)
-        m = len(white.directions)
+        white = self._white()
+        if isinstance(self.data, Stream):
+            return self._squares_of_stream(white, self.data)
+        samples, m = Samples(self.data, self.placement), len(white.directions)
         with self.clock.stage("solve"):
             found = None
             if prefers_conjugate_gradients(len(samples), m, samples.n_classes):
@@ -120,17 +126,35 @@ class _Solver:
             model = self._model(white.dual(found.coefficients), found.intercept)
         return SamplesFit(model, found.relative_residual, white, found)
 
+    def _squares_of_stream(self, white: WhiteBasis, data: Stream) -> Fit:
+        """Fit squares by the normal equations, for which one visit is enough."""
+        with self.clock.stage("solve"):
+            moments = data.sum(SumOfMoments(white, self.placement))
+            found = NormalEquations.of(moments).solve(self.regularization)
+            model = self._model(white.dual(found.coefficients), found.intercept)
+        return SamplesFit(model, found.relative_residual, white, found)
+
     def logistic(self) -> Fit:
         """Fit the logistic loss to all samples."""
-        white, samples = self._white(), Samples(self.data, self.placement)
+        white = self._white()
         with self.clock.stage("solve"):
-            found = fit_logistic(
-                white, samples, self.basis.counts, self.regularization, self.workers
-            )
+            if isinstance(self.data, Stream):
+                found = self._problem_of_stream(white, self.data).solve(self.regularization)
+            else:
+                samples = Samples(self.data, self.placement)
+                found = fit_logistic(
+                    white, samples, self.basis.counts, self.regularization, self.workers
+                )
             model = self._model(white.dual(found.coefficients), found.intercept)
         return Fit(model, found.relative_residual)
 
-    def on_representatives(self) -> Fit:
+    def _problem_of_stream(self, white: WhiteBasis, data: Stream) -> LogisticProblem:
+        """Visit all rows once for the covariance; every step is another visit."""
+        equations = NormalEquations.of(data.sum(SumOfMoments(white, self.placement)))
+        losses = LossesOfStream(data, white, self.placement)
+        return LogisticProblem(losses, equations.mean_z, equations.covariance)
+
+    def on_representatives(self, regularization: float | Array) -> Fit:
         """Fit squares to the representatives, as the paper does."""
         directions = self.basis.directions
 
@@ -143,7 +167,7 @@ class _Solver:
                 gram,
                 ExactGram(directions, self.kernel, self.workers),
                 np.eye(len(self.data.classes))[self.basis.owners],
-                self.regularization,
+                regularization,
                 workers=self.workers,
             )
         return Fit(self._model(found.dual_coef, found.intercept), found.relative_residual)

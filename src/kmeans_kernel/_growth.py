@@ -118,8 +118,8 @@ def grow(
         q *= 2
     chosen = kept[-1][0]
     if recipe.fit_on == "samples" and open_.regularization is None:
-        weight, total = float(rest.weight_of_each.sum()), float(data.weight_of_each.sum())
-        chosen = replace(chosen, regularization=carry(chosen.regularization, weight, total))
+        carried = carry(chosen.regularization, rest.total_weight, data.total_weight)
+        chosen = replace(chosen, regularization=carried)
     return Growth(tuple(steps), steps[len(kept) - 1].n_representatives, chosen)
 
 

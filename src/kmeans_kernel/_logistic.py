@@ -15,7 +15,7 @@ the samples.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,10 @@ from scipy.linalg import solve_triangular
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from kmeans_kernel._blocks import Array
+from kmeans_kernel._blocks import Array, IntArray
 from kmeans_kernel._passes import (
     STORED_UP_TO,
+    Columns,
     Passes,
     factor_with_ridge,
     guess_covariance,
@@ -99,16 +100,106 @@ def fit_logistic(
 
 
 @dataclass(frozen=True, eq=False)
+class LossSums:
+    """The loss of samples, and its slopes; those of all are the sum of those of the blocks.
+
+    Attributes
+    ----------
+    loss : Σ w ℓ
+    slopes, bias : (m, K), (K,) its gradients by the coefficients of the values and by the intercept
+    weight : Σ w
+    """
+
+    loss: float
+    slopes: Array
+    bias: Array
+    weight: float
+
+    @classmethod
+    def of(
+        cls, values: Array, inner: Array, intercept: Array, codes: IntArray, weights: Array
+    ) -> LossSums:
+        """Sum over a block: values (n, m), of which the scores are values @ inner + intercept."""
+        logs = log_softmax(values @ inner.astype(values.dtype, copy=False) + intercept, axis=1)
+        own = np.arange(len(codes)), codes
+        loss = -float(weights @ logs[own])
+        R = np.exp(logs)
+        R[own] -= 1.0
+        R *= weights[:, None]
+        slopes = values.T @ R.astype(values.dtype, copy=False)
+        return cls(loss, slopes.astype(np.float64), R.sum(axis=0), float(weights.sum()))
+
+    def __add__(self, other: LossSums) -> LossSums:
+        return LossSums(
+            self.loss + other.loss,
+            self.slopes + other.slopes,
+            self.bias + other.bias,
+            self.weight + other.weight,
+        )
+
+
+class Losses(Protocol):
+    """Someone who adds up the loss of all samples."""
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes, K."""
+
+    @property
+    def inward(self) -> Columns:
+        """Gives the coefficients of the values, of those of the white features."""
+
+    @property
+    def outward(self) -> Columns:
+        """Gives the sums over white features, of those over the values."""
+
+    def sum(self, inner: Array, intercept: Array) -> LossSums:
+        """Return the sums at these coefficients of the values."""
+
+
+@dataclass(frozen=True, eq=False)
+class LossesOfPasses:
+    """Losses of samples in memory."""
+
+    passes: Passes
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes, K."""
+        return self.passes.samples.n_classes
+
+    @property
+    def inward(self) -> Columns:
+        """Gives the coefficients of the values, of those of the white features."""
+        return self.passes.inward
+
+    @property
+    def outward(self) -> Columns:
+        """Gives the sums over white features, of those over the values."""
+        return self.passes.outward
+
+    def sum(self, inner: Array, intercept: Array) -> LossSums:
+        """Return the sums at these coefficients of the values."""
+        samples = self.passes.samples
+
+        def part(rows: slice, values: Array) -> LossSums:
+            codes, weights = samples.codes[rows], samples.weights[rows]
+            return LossSums.of(values, inner, intercept, codes, weights)
+
+        return self.passes.total(part)
+
+
+@dataclass(frozen=True, eq=False)
 class LogisticProblem:
     """The logistic regressions of all λ.
 
     Attributes
     ----------
-    passes : over the samples
+    losses : of the samples
     mean, covariance : (m,), (m, m) of the white features, exact or nearly so
     """
 
-    passes: Passes
+    losses: Losses
     mean: Array
     covariance: Array
 
@@ -119,7 +210,7 @@ class LogisticProblem:
         """Prepare with white features, and their covariance."""
         passes = over_white_features(basis, samples, workers)
         equations = NormalEquations.of(sum_moments(passes.values, samples, workers))
-        return cls(passes, equations.mean_z, equations.covariance)
+        return cls(LossesOfPasses(passes), equations.mean_z, equations.covariance)
 
     @classmethod
     def on_kernel_values(
@@ -132,7 +223,7 @@ class LogisticProblem:
     ) -> LogisticProblem:
         """Prepare with kernel values, and a guess at the covariance."""
         passes = over_kernel_values(basis, samples, workers, stored_up_to)
-        return cls(passes, *guess_covariance(basis, samples, counts))
+        return cls(LossesOfPasses(passes), *guess_covariance(basis, samples, counts))
 
     def solve(
         self,
@@ -180,7 +271,7 @@ class _Objective:
     @classmethod
     def of(cls, problem: LogisticProblem, regularization: float) -> _Objective:
         """Factor the curvature."""
-        K = problem.passes.samples.n_classes
+        K = problem.losses.n_classes
         # That of the loss where all classes are alike, in that of plain squares.
         bend = (1 - 1 / K) / K
         triangle = factor_with_ridge(problem.covariance.copy(), regularization / bend)
@@ -189,7 +280,7 @@ class _Objective:
     @property
     def size(self) -> int:
         """How many coordinates there are."""
-        return (len(self.triangle) + 1) * self.problem.passes.samples.n_classes
+        return (len(self.triangle) + 1) * self.problem.losses.n_classes
 
     def position(self, fit: LogisticFit) -> Array:
         """Return the coordinates of a fit."""
@@ -215,21 +306,7 @@ class _Objective:
 
     def _pass(self, W: Array, intercept: Array) -> tuple[float, Array, Array]:
         """Return the mean loss and its gradients by the coefficients and by the intercept."""
-        passes, samples = self.problem.passes, self.problem.passes.samples
-        inner, total = passes.inward(W), float(samples.weights.sum())
-        found: dict[int, tuple[float, Array]] = {}
-
-        def residuals(rows: slice, values: Array) -> Array:
-            codes, weights = samples.codes[rows], samples.weights[rows] / total
-            logs = log_softmax(values @ inner.astype(values.dtype, copy=False) + intercept, axis=1)
-            own = np.arange(len(codes)), codes
-            loss = -float(weights @ logs[own])
-            R = np.exp(logs)
-            R[own] -= 1.0
-            R *= weights[:, None]
-            found[rows.start] = loss, R.sum(axis=0)
-            return np.asarray(R)
-
-        sums = passes.outward(passes.sums(residuals, samples.n_classes))
-        parts = [found[start] for start in sorted(found)]  # threads come as they like
-        return sum(part[0] for part in parts), sums, np.sum([part[1] for part in parts], axis=0)
+        losses = self.problem.losses
+        found = losses.sum(losses.inward(W), intercept)
+        weight = found.weight
+        return found.loss / weight, losses.outward(found.slopes) / weight, found.bias / weight

@@ -94,7 +94,7 @@ def solve_on_representatives(
     gram: Gram,
     exact: ExactMatrix,
     targets: Array,
-    regularization: float,
+    regularization: float | Array,
     *,
     double_up_to: int = DOUBLE_UP_TO,
     workers: Workers = ALONE,
@@ -108,7 +108,7 @@ def solve_on_representatives(
     exact : Ω again; some rows of it tell whether the rounding of the stored Ω shows in the
         result, and only then is it multiplied by as a whole
     targets : (m, K) float64
-    regularization : ε, at least 0
+    regularization : ε, at least 0; one for all representatives, or (m,) for each
     double_up_to : the largest m that is factored in float64 at once; above it float32 is tried
         first, at half the memory and twice the speed
     workers : who multiplies by Ω
@@ -121,10 +121,11 @@ def solve_on_representatives(
     precisions: list[type[np.floating[Any]]] = [np.float32, np.float64]
     if len(targets) <= double_up_to:
         precisions = precisions[1:]
+    ridge = np.broadcast_to(np.asarray(regularization, dtype=np.float64), len(targets))
     right_side = BorderedVector(targets, np.zeros(targets.shape[1]))
     reached = np.inf
     for precision in precisions:
-        factored = FactoredSystem.of(gram(precision), regularization, workers)
+        factored = FactoredSystem.of(gram(precision), ridge, workers)
         if factored is None:
             continue
         solution, reached = _solve_exactly(factored, exact, right_side)
@@ -133,40 +134,40 @@ def solve_on_representatives(
         del factored  # before the next buffer is made
     raise np.linalg.LinAlgError(
         f"the kernel system of {len(targets)} representatives is numerically singular at "
-        f"regularization={regularization!r} (relative residual {reached:.1e}, at most "
+        f"regularization={float(ridge.max())!r} (relative residual {reached:.1e}, at most "
         f"{RESIDUAL_TOLERANCE:.0e} expected): raise regularization"
     )
 
 
 @dataclass(frozen=True, eq=False)
 class FactoredSystem:
-    """H = Ω + εI and its Cholesky factor, in the two triangles of one buffer.
+    """H = Ω + diag(ε) and its Cholesky factor, in the two triangles of one buffer.
 
     Attributes
     ----------
     matrix : Ω below the diagonal, the factor on and above it
-    regularization : ε
+    ridge : (m,) ε
     workers : who multiplies
     """
 
     matrix: TwoTriangles
-    regularization: float
+    ridge: Array
     workers: Workers
 
     @classmethod
     def of(
-        cls, matrix: TwoTriangles, regularization: float, workers: Workers = ALONE
+        cls, matrix: TwoTriangles, ridge: Array, workers: Workers = ALONE
     ) -> FactoredSystem | None:
-        """Factor Ω + εI in place of Ω; None if it is not positive definite."""
-        np.fill_diagonal(matrix.buffer, matrix.diagonal + regularization)
+        """Factor Ω + diag(ε) in place of Ω; None if it is not positive definite."""
+        np.fill_diagonal(matrix.buffer, matrix.diagonal + ridge)
         # The transpose is the same memory in Fortran's order: its lower triangle, where the factor
         # goes, is the upper triangle of the buffer; the kernel stays in the lower one.
         positive = factor_in_place(matrix.buffer.T)
-        return cls(matrix, regularization, workers) if positive else None
+        return cls(matrix, ridge, workers) if positive else None
 
     def multiply(self, V: Array) -> Array:
         """Return H V, in float64, from the triangle that holds Ω."""
-        return self.matrix.multiply(V, self.workers) + self.regularization * V
+        return self.matrix.multiply(V, self.workers) + self.ridge[:, None] * V
 
     def divide(self, V: Array) -> Array:
         """Return H⁻¹ V to the accuracy of the factor."""
@@ -219,10 +220,11 @@ def _solve_exactly(
     Returns the solution and its relative residual, the largest over the columns.
     """
     scale = right_side.norms()
+    scale[scale == 0] = 1.0  # of a class without representatives
     goal = 0.1 * float(np.finfo(factored.matrix.buffer.dtype).eps)
 
     def multiply_exactly(V: Array) -> Array:
-        return exact.multiply(V) + factored.regularization * V
+        return exact.multiply(V) + factored.ridge[:, None] * V
 
     solution, seen = refine(factored.multiply, factored.divide, right_side, goal)
     hidden = factored.hidden_residual(solution.body)
@@ -255,7 +257,7 @@ def _sampled_residual(
         return np.zeros_like(right_side.border)
     rows = np.random.default_rng(0).choice(m, min(m, _SAMPLED_ROWS), replace=False)
     product = exact.multiply_rows(solution.body, rows)
-    product += factored.regularization * solution.body[rows] + solution.border
+    product += factored.ridge[rows, None] * solution.body[rows] + solution.border
     off = np.linalg.norm(right_side.body[rows] - product, axis=0)
     return np.asarray(off * np.sqrt(m / len(rows)))
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from functools import reduce
+from operator import add
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +21,8 @@ from kmeans_kernel._blocks import Array
 from kmeans_kernel._ridge import WhiteBasis
 from kmeans_kernel._samples import Samples
 from kmeans_kernel._workers import ALONE, Workers, shares
+
+T = TypeVar("T")
 
 Columns: TypeAlias = Callable[[Array], Array]
 
@@ -66,6 +70,21 @@ class Passes:
         values = self.workers.map(self.make, blocks)
         held = {rows.start: found for rows, found in zip(blocks, values, strict=True)}
         return replace(self, held=held)
+
+    def total(self, part: Callable[[slice, Array], T]) -> T:
+        """Return the sum of what a function of a block's rows and values gives."""
+
+        def some(share: Sequence[slice]) -> T | None:
+            total = None
+            for rows in share:
+                found = part(rows, self.values(rows))
+                total = found if total is None else total + found  # type: ignore[operator]
+                self.workers.checkpoint()
+            return total
+
+        parts = self.workers.map(some, shares(self.samples.blocks, self.workers))
+        first, *others = [part for part in parts if part is not None]
+        return reduce(add, others, first)
 
     def sums(self, residuals: Callable[[slice, Array], Array], K: int) -> Array:
         """Return Σ vᵢ rᵢᵀ (m, K) over the samples, v being the values.

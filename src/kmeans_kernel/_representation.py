@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -13,10 +13,15 @@ import numpy.typing as npt
 from kmeans_kernel._blocks import Array, IntArray
 from kmeans_kernel._lssvm import DOUBLE_UP_TO
 from kmeans_kernel._model import whole_if_so
-from kmeans_kernel._samples import Labelled, Placement
+from kmeans_kernel._rows import dense
+from kmeans_kernel._samples import Labelled, Placement, draw
 from kmeans_kernel._sphere import unit_rows
-from kmeans_kernel._spherical_kmeans import Clustering, Init, cluster
+from kmeans_kernel._spherical_kmeans import Clustering, Descent, Init, cluster, draw_centroids
+from kmeans_kernel._stream import NearestSums, Stream
 from kmeans_kernel._workers import ALONE, Workers
+
+# Where rows come in blocks, k-means++ draws its centroids from some: so many times as many.
+_CANDIDATES = 20
 
 # Classes are clustered side by side when that keeps the workers busy for this share of the time,
 # and one after another with threaded products otherwise.
@@ -110,7 +115,7 @@ class Representation:
 
 
 def represent(
-    data: Labelled,
+    data: Labelled | Stream,
     kmeans: KMeans,
     placement: Placement,
     rngs: Sequence[np.random.Generator],
@@ -122,6 +127,8 @@ def represent(
     The rows of a class are asked for when it is clustered, perhaps from another thread, and no more
     classes are held at a time than there are workers. There is one rng for each class.
     """
+    if isinstance(data, Stream):
+        return _represent_stream(data, kmeans, placement, rngs, watcher)
 
     def cluster_class(k: int) -> _Cluster:
         return _cluster_class(data, k, kmeans, placement, rngs[k], watcher, workers)
@@ -184,3 +191,73 @@ def _cluster_class(
     watcher.class_done(data.classes[k], len(rows), found)
     counts = np.bincount(found.labels, weights, minlength=len(found.centroids))
     return _Cluster(found, whole_if_so(counts), on_sphere - start, perf_counter() - on_sphere)
+
+
+def _represent_stream(
+    data: Stream,
+    kmeans: KMeans,
+    placement: Placement,
+    rngs: Sequence[np.random.Generator],
+    watcher: ClusterWatcher,
+) -> Representation:
+    """Cluster the classes of rows that come in blocks, all at once: a visit moves all centroids."""
+    start = perf_counter()
+    clusters, descents = _first_centroids(data, kmeans, placement, rngs)
+    sums = data.sum(NearestSums(_centroids(descents), placement)).of if descents else {}
+    on_sphere, at_work = perf_counter() - start, dict(descents)
+    while at_work:
+        for k, descent in at_work.items():
+            everywhere = np.arange(len(descent.centroids))
+            descents[k], _ = descent.step(sums[k].sums, everywhere)
+            watcher.iteration(data.classes[k], descents[k].n_iter, descents[k].deviation)
+        moved = {k: descents[k] for k in at_work}
+        sums |= data.sum(NearestSums(_centroids(moved), placement)).of
+        at_work = {k: d for k, d in moved.items() if d.goes_on(kmeans.tol, kmeans.max_iter)}
+        for k in moved.keys() - at_work.keys():
+            found = descents[k].ended(kmeans.tol)
+            watcher.class_done(data.classes[k], data.class_sizes[k], found)
+            clusters[k] = _Cluster(found, whole_if_so(sums[k].counts), 0.0, 0.0)
+    return replace(
+        Representation.of(clusters, len(data.classes)),
+        seconds={"sphere": on_sphere, "kmeans": perf_counter() - start - on_sphere},
+    )
+
+
+def _centroids(descents: dict[int, Descent]) -> dict[int, Array]:
+    return {k: descent.centroids for k, descent in descents.items()}
+
+
+def _first_centroids(
+    data: Stream, kmeans: KMeans, placement: Placement, rngs: Sequence[np.random.Generator]
+) -> tuple[dict[int, _Cluster], dict[int, Descent]]:
+    """Return the classes that are clustered already, having few rows, and where others start."""
+    q, sizes = kmeans.n_representatives, data.class_sizes
+    wanted = [
+        np.arange(size) if size <= q else _candidates(size, kmeans, rng)
+        for size, rng in zip(sizes, rngs, strict=True)
+    ]
+    picked = data.pick(wanted)
+    clusters: dict[int, _Cluster] = {}
+    descents: dict[int, Descent] = {}
+    for k, (size, rng) in enumerate(zip(sizes, rngs, strict=True)):
+        mine = picked.at(np.flatnonzero(picked.codes == k))
+        if size <= q:
+            rows = dense(placement.put(mine.X, np.float64))
+            found = Clustering(rows, np.arange(size), 1, 0.0, True)
+            clusters[k] = _Cluster(found, whole_if_so(mine.weight_of_each), 0.0, 0.0)
+            continue
+        rows = placement.put(mine.X, np.float32)
+        if kmeans.init == "k-means++":
+            first = draw_centroids(rows, q, "k-means++", rng, mine.weights)
+        else:
+            first = np.argsort(np.argsort(wanted[k]))  # they came in their own order
+        descents[k] = Descent(dense(rows[first]))
+    return clusters, descents
+
+
+def _candidates(size: int, kmeans: KMeans, rng: np.random.Generator) -> IntArray:
+    """Return the positions of rows to start from, or to draw these from."""
+    q = kmeans.n_representatives
+    if kmeans.init == "k-means++":
+        return draw(size, min(size, _CANDIDATES * q), rng)
+    return rng.choice(size, q, replace=False)

@@ -197,11 +197,16 @@ class NormalEquations:
     @classmethod
     def on(cls, basis: WhiteBasis, samples: Samples, workers: Workers = ALONE) -> NormalEquations:
         """Set them up for all samples."""
+        return cls.of(cls.moments(basis, samples, workers))
+
+    @staticmethod
+    def moments(basis: WhiteBasis, samples: Samples, workers: Workers = ALONE) -> Moments:
+        """Return what they need of samples."""
 
         def features(rows: slice) -> Array:
             return basis.features(samples.directions(rows))
 
-        return cls.of(sum_moments(features, samples, workers))
+        return sum_moments(features, samples, workers)
 
     @classmethod
     def of(cls, moments: Moments) -> NormalEquations:

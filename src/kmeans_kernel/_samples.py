@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,9 @@ _BLOCK_ROWS = 1024
 # A row that weighs more than so many is dealt out as so many.
 _MOST_COPIES = 30
 
+# Among no more rows than this, some are drawn by shuffling all; that takes their number in memory.
+_SHUFFLED = 10_000_000
+
 # The least weight may be that of as many equal rows.
 _SMALLEST_PART = 10
 
@@ -42,6 +46,43 @@ class Rows(Protocol):
 
     def __getitem__(self, rows: Any) -> Matrix:
         """Return the rows that a slice or an array of indices selects."""
+
+
+class Data(Protocol):
+    """Labelled rows, in memory or not."""
+
+    @property
+    def classes(self) -> npt.NDArray[Any]:
+        """The (K,) labels."""
+
+    @property
+    def class_sizes(self) -> list[int]:
+        """How many rows each class has."""
+
+    @property
+    def width(self) -> int:
+        """The number of features."""
+
+    @property
+    def total_weight(self) -> float:
+        """The weight of all rows."""
+
+    def __len__(self) -> int: ...
+
+    def basis_size(self, n_representatives: int) -> int:
+        """Return how many representatives there are with so many of each class, at most."""
+
+    def pick(self, positions: Sequence[IntArray]) -> Labelled:
+        """Return some rows of each class, by their positions among those, in memory."""
+
+    def in_memory(self) -> Labelled:
+        """Return all rows, in memory."""
+
+    def lengths(self, scales: Array | None) -> Lengths:
+        """Return what is known of the lengths of the rows, each feature times its scale."""
+
+    def squashed(self, squash: Squash | None) -> Self:
+        """Return the rows squashed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +150,29 @@ class Labelled:
         weights = None if self.weights is None else self.weights[rows]
         return Labelled(self.X[rows], self.codes[rows], self.classes, weights)
 
+    @property
+    def width(self) -> int:
+        """The number of features."""
+        return int(self.X.shape[1])
+
+    @cached_property
+    def total_weight(self) -> float:
+        """The weight of all rows."""
+        return float(self.weight_of_each.sum())
+
+    def pick(self, positions: Sequence[IntArray]) -> Labelled:
+        """Return some rows of each class, by their positions among those, in their own order."""
+        rows = [np.flatnonzero(self.codes == k)[mine] for k, mine in enumerate(positions)]
+        return self.at(np.sort(np.concatenate(rows)))
+
+    def in_memory(self) -> Labelled:
+        """Return itself."""
+        return self
+
+    def lengths(self, scales: Array | None) -> Lengths:
+        """Return what is known of the lengths of the rows."""
+        return lengths_of(self, scales)
+
     def squashed(self, squash: Squash | None) -> Labelled:
         """Return the rows squashed."""
         return self if squash is None else replace(self, X=SquashedRows(self.X, squash))
@@ -122,6 +186,19 @@ class Labelled:
     def basis_size(self, n_representatives: int) -> int:
         """Return how many representatives there are with so many of each class, at most."""
         return sum(min(size, n_representatives) for size in self.class_sizes)
+
+
+def draw(size: int, n: int, rng: np.random.Generator) -> IntArray:
+    """Return n of so many positions, at random."""
+    if size <= _SHUFFLED:
+        return rng.permutation(size)[:n]
+    return rng.choice(size, n, replace=False)
+
+
+def some_of(data: Data, most: int, rng: np.random.Generator) -> Labelled:
+    """Return all rows, or the same share of each class if they are too many, in memory."""
+    share = min(1.0, most / len(data))
+    return data.pick([draw(size, int(np.ceil(share * size)), rng) for size in data.class_sizes])
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,9 +215,9 @@ class Placement:
     scales: Array | None = None
 
     @classmethod
-    def of(cls, data: Labelled, lift: float | None, scales: Array | None = None) -> Placement:
+    def of(cls, data: Data, lift: float | None, scales: Array | None = None) -> Placement:
         """Take the lift that is given, else the typical length of a row."""
-        return cls(typical_length(data, scales) if lift is None else lift, scales)
+        return cls(data.lengths(scales).typical if lift is None else lift, scales)
 
     def put(self, X: Matrix, dtype: npt.DTypeLike) -> Matrix:
         """Return rows on the sphere."""
@@ -197,11 +274,41 @@ class Samples:
         return np.asarray(np.eye(self.n_classes)[self.codes[rows]])
 
 
-def typical_length(data: Labelled, scales: Array | None = None) -> float:
-    """Return the root of the weighted mean squared length of the rows; 1 if they are all zero.
+@dataclass(frozen=True)
+class Lengths:
+    """What is known of the lengths of rows; that of all rows is the sum of that of the blocks.
 
-    As a lift it puts the rows, on average, half-way between the equator and the pole.
+    Attributes
+    ----------
+    largest : the largest
+    squares : the weighted sum of their squares, each divided by the largest
+    weight : the sum of the weights
     """
+
+    largest: float
+    squares: float
+    weight: float
+
+    def __add__(self, other: Lengths) -> Lengths:
+        largest = max(self.largest, other.largest)
+        scale = largest if 0 < largest < np.inf else 1.0
+        squares = sum(part.squares * (part.largest / scale) ** 2 for part in (self, other))
+        return Lengths(largest, squares, self.weight + other.weight)
+
+    @property
+    def typical(self) -> float:
+        """The root of the weighted mean squared length; 1 if all are zero.
+
+        As a lift it puts the rows, on average, half-way between the equator and the pole. It has
+        as many digits as do not depend on how rows come in blocks.
+        """
+        if not 0 < self.largest < _LONGEST:
+            return min(max(1.0, self.largest), _LONGEST)
+        return float(f"{self.largest * np.sqrt(self.squares / self.weight):.12g}")
+
+
+def lengths_of(data: Labelled, scales: Array | None = None) -> Lengths:
+    """Measure rows, each feature multiplied by its scale."""
     lengths = np.empty(len(data))
     for rows in row_blocks(len(data), row_width(data.X)):
         with np.errstate(over="ignore"):
@@ -210,6 +317,6 @@ def typical_length(data: Labelled, scales: Array | None = None) -> float:
                 block = scale_columns(block, scales) if is_sparse(block) else block * scales
             lengths[rows] = np.sqrt(squared_lengths(block))
     largest = float(lengths.max(initial=0.0))
-    if not 0 < largest < _LONGEST:
-        return min(max(1.0, largest), _LONGEST)
-    return largest * float(np.sqrt(np.average((lengths / largest) ** 2, weights=data.weights)))
+    shares = lengths / largest if 0 < largest < np.inf else np.zeros(len(data))
+    squares = float(data.weight_of_each @ shares**2)
+    return Lengths(largest, squares, float(data.weight_of_each.sum()))

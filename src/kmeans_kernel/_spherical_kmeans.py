@@ -52,6 +52,45 @@ class Clustering:
     converged: bool
 
 
+@dataclass(frozen=True, eq=False)
+class Descent:
+    """K-means on its way.
+
+    Attributes
+    ----------
+    centroids : (Q, d) unit rows
+    n_iter : how often they were moved
+    deviation : δ at the last move
+    """
+
+    centroids: Array
+    n_iter: int = 0
+    deviation: float = np.inf
+
+    def goes_on(self, tol: float, max_iter: int) -> bool:
+        """Say whether there is to be another move: step 9."""
+        return self.deviation > tol and self.n_iter < max_iter
+
+    def ended(self, tol: float) -> Clustering:
+        """Return where it ended, without labels."""
+        nothing = np.empty(0, dtype=np.intp)
+        return Clustering(
+            self.centroids, nothing, self.n_iter, self.deviation, self.deviation <= tol
+        )
+
+    def step(self, sums: Array, touched: IntArray) -> tuple[Descent, Array]:
+        """Move the `touched` centroids to the sums (Q, d) of their rows: steps 6 to 8.
+
+        Returns the (Q,) distances that they moved, too.
+        """
+        moved = move_centroids(self.centroids[touched], sums[touched])
+        chords = np.zeros(len(self.centroids))
+        chords[touched] = distances(moved, self.centroids[touched])
+        centroids = self.centroids.copy()
+        centroids[touched] = moved
+        return Descent(centroids, self.n_iter + 1, mean_deviation(chords)), chords
+
+
 def cluster(
     X: Matrix,
     n_clusters: int,
@@ -76,23 +115,21 @@ def cluster(
     found = assign(X, centroids)  # steps 3 and 4
     sums = cluster_sums(X, found.labels, n_clusters, weights)  # step 5
     touched = np.arange(n_clusters)  # the centroids that may move
-    deviation, n_iter = np.inf, 0
-    while deviation > tol and n_iter < max_iter:  # step 9
-        moved = move_centroids(centroids[touched], sums[touched])  # step 6
-        chords = np.zeros(n_clusters)
-        chords[touched] = distances(moved, centroids[touched])
-        deviation, n_iter = mean_deviation(chords), n_iter + 1  # step 7
-        centroids[touched] = moved  # step 8
+    descent = Descent(centroids)
+    while descent.goes_on(tol, max_iter):
+        descent, chords = descent.step(sums, touched)
         before = found
-        found = reassign(X, centroids, before, turned_angles(chords))  # steps 3 and 4 again
-        if n_iter % _ITERATIONS_BETWEEN_FULL_SUMS == 0:
+        found = reassign(X, descent.centroids, before, turned_angles(chords))  # 3 and 4 again
+        if descent.n_iter % _ITERATIONS_BETWEEN_FULL_SUMS == 0:
             sums = cluster_sums(X, found.labels, n_clusters, weights)
             touched = np.arange(n_clusters)
         else:
             touched = update_sums(sums, X, before.labels, found.labels, weights)
         if on_iteration is not None:
-            on_iteration(n_iter, deviation)
-    return Clustering(centroids, found.labels, n_iter, deviation, deviation <= tol)
+            on_iteration(descent.n_iter, descent.deviation)
+    return Clustering(
+        descent.centroids, found.labels, descent.n_iter, descent.deviation, descent.deviation <= tol
+    )
 
 
 def move_centroids(centroids: Array, sums: Array) -> Array:

@@ -58,7 +58,7 @@ class Threads:
             return [function(item) for item in items]
         if self._pool is not None:
             return self._share_out(self._pool, function, items)
-        with _one_blas_thread(wanted=True) as alone:
+        with one_blas_thread(wanted=True) as alone:
             if not alone:
                 return [function(item) for item in items]
             with ThreadPoolExecutor(count, initializer=_start_work) as pool:
@@ -67,7 +67,7 @@ class Threads:
     @contextmanager
     def together(self) -> Iterator[None]:
         """Keep the threads, and BLAS to one each, while much is shared out in small pieces."""
-        with _one_blas_thread(wanted=self.count > 1 and self._pool is None) as alone:
+        with one_blas_thread(wanted=self.count > 1 and self._pool is None) as alone:
             if not alone:
                 yield
                 return
@@ -104,7 +104,7 @@ def threads_for(operations: float) -> Iterator[Threads]:
     their work is done and are in each other's way where work is short.
     """
     if operations < _WORTH_SHARING:
-        with _one_blas_thread(wanted=True):
+        with one_blas_thread(wanted=True):
             yield Threads(1)
     else:
         yield Threads()
@@ -125,7 +125,7 @@ def _results(futures: list[Future[R]]) -> list[R]:
 
 
 @contextmanager
-def _one_blas_thread(*, wanted: bool) -> Iterator[bool]:
+def one_blas_thread(*, wanted: bool) -> Iterator[bool]:
     """Hold BLAS to one thread, if wanted and if no one else does; give whether we do."""
     ours = wanted and _sharing.acquire(blocking=False)
     try:

@@ -16,6 +16,7 @@ from kmeans_kernel._growth import GrowthWatcher, Step, grow
 from kmeans_kernel._model import FittedModel
 from kmeans_kernel._samples import Labelled
 from kmeans_kernel._stages import Clock
+from kmeans_kernel._stream import Stream
 from kmeans_kernel._workers import ALONE, Workers
 
 
@@ -70,7 +71,7 @@ class Training:
 
 
 def train(
-    data: Labelled,
+    data: Labelled | Stream,
     settings: Settings,
     rngs: Sequence[np.random.Generator],
     choice_rng: np.random.Generator,
@@ -87,14 +88,16 @@ def train(
     clock = Clock()
     recipe, steps = settings.recipe, tuple[Step, ...]()
     kmeans = recipe.kmeans
-    open_ = settings.open_.for_width(data.X.shape[1])
+    open_ = settings.open_.for_width(data.width)
     chosen = open_.as_given(data)
-    if settings.grows:
+    if isinstance(data, Stream):
+        _refuse_what_needs_memory(settings)
+    elif settings.grows:
         with clock.stage("choice"):
             growth = grow(data, recipe, open_, choice_rng, watcher, workers)
         chosen, steps = growth.chosen, growth.steps
         kmeans = replace(kmeans, n_representatives=growth.n_representatives)
-    elif chosen is None:
+    if chosen is None:
         with clock.stage("choice"):
             chosen = make_choice(data, kmeans, recipe.fit_on, open_, choice_rng, watcher, workers)
     recipe, data = replace(recipe, kmeans=kmeans), data.squashed(chosen.squash)
@@ -115,3 +118,17 @@ def train(
         steps=steps,
         seconds=clock.seconds,
     )
+
+
+def _refuse_what_needs_memory(settings: Settings) -> None:
+    """Say what cannot be done with rows that come in blocks."""
+    if settings.grows:
+        raise ValueError(
+            "n_representatives='auto' needs rows in memory: it holds out a part of them and fits "
+            "again and again. Find the number with a sample of the rows, and give it."
+        )
+    if settings.recipe.border:
+        raise ValueError(
+            f"border={settings.recipe.border:g} needs rows in memory: those at the border are "
+            "found among all. Set border=0.0."
+        )

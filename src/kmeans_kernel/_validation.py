@@ -100,13 +100,15 @@ def check_lazy_rows(estimator: Any, X: LazyRows, *, reset: bool) -> None:
     validate_data(estimator, X, reset=reset, skip_check_array=True)
 
 
-def check_rows_and_labels(estimator: Any, X: Any, y: Any) -> tuple[Matrix, Any]:
+def check_rows_and_labels(
+    estimator: Any, X: Any, y: Any, *, reset: bool = True
+) -> tuple[Matrix, Any]:
     """Return X as `check_rows` does and y as a one-dimensional array of labels."""
     if isinstance(X, LazyRows):
-        check_lazy_rows(estimator, X, reset=True)
+        check_lazy_rows(estimator, X, reset=reset)
         check_consistent_length(X, y)
         return X, column_or_1d(y)
-    rows, labels = _check(estimator, X, y=y, reset=True, accept_sparse="csr")
+    rows, labels = _check(estimator, X, y=y, reset=reset, accept_sparse="csr")
     return as_floats(rows), labels
 
 
@@ -124,11 +126,22 @@ def check_weights(
     weights: npt.NDArray[np.float64] = _check_sample_weight(
         sample_weight, X, dtype=np.float64, ensure_non_negative=True
     )
+    totals = np.bincount(codes, weights, len(classes))
+    factors = class_factors(type(estimator).__name__, class_weight, classes, totals)
+    return weights if factors is None else np.asarray(weights * factors[codes])
+
+
+def class_factors(
+    owner: str, class_weight: Any, classes: npt.NDArray[Any], totals: npt.NDArray[Any]
+) -> npt.NDArray[np.float64] | None:
+    """Return what the weights of each class are multiplied by; None for ones.
+
+    `totals` are the weights of the classes as they are.
+    """
     if class_weight is None:
-        return weights
+        return None
     if isinstance(class_weight, str) and class_weight == "balanced":
-        totals = np.bincount(codes, weights, len(classes))
-        factors = weights.sum() / (len(classes) * np.where(totals > 0, totals, 1.0))
+        factors = totals.sum() / (len(classes) * np.where(totals > 0, totals, 1.0))
     elif isinstance(class_weight, dict):
         unknown = sorted(set(class_weight) - set(classes.tolist()), key=str)
         if unknown:
@@ -143,10 +156,11 @@ def check_weights(
                 f"{class_weight!r}."
             )
     else:
-        raise _bad_parameter(
-            estimator, "class_weight", "a dict from labels to weights, 'balanced' or None"
+        raise ValueError(
+            f"The 'class_weight' parameter of {owner} must be a dict from labels to weights, "
+            f"'balanced' or None, got {class_weight!r}."
         )
-    return np.asarray(weights * factors[codes])
+    return np.asarray(factors, dtype=np.float64)
 
 
 def as_floats(X: Matrix) -> Matrix:
@@ -186,18 +200,21 @@ def _check(estimator: Any, X: Any, **options: Any) -> Any:
             f"X must hold numbers, got text or dates ({error}). Encode such columns first, for "
             "example with sklearn.preprocessing.OneHotEncoder."
         ) from error
-    _check_finite(estimator, checked[0] if isinstance(checked, tuple) else checked)
+    names = getattr(estimator, "feature_names_in_", None)
+    X = checked[0] if isinstance(checked, tuple) else checked
+    check_finite(type(estimator).__name__, X, names)
     return checked
 
 
-def _check_finite(estimator: Any, X: Any) -> None:
+def check_finite(owner: str, X: Any, names: Any = None, where: str = "") -> None:
+    """Refuse what is no finite number, and say where it is: in which row, after `where`."""
     if X.dtype.kind != "f":
         return
     if issparse(X):
         if not np.isfinite(X.data).all():
             raise ValueError(
                 f"Input X contains NaN or infinity among its stored entries, but "
-                f"{type(estimator).__name__} needs finite numbers. Fill or drop them first."
+                f"{owner} needs finite numbers. Fill or drop them first."
             )
         return
     for rows in row_blocks(*X.shape):
@@ -207,15 +224,14 @@ def _check_finite(estimator: Any, X: Any) -> None:
         if np.isfinite(total) or np.isfinite(block).all():
             continue
         row, column = np.argwhere(~np.isfinite(block))[0]
-        names = getattr(estimator, "feature_names_in_", None)
-        where = f"column {column}" if names is None else f"column {names[column]!r}"
+        column_name = f"column {column}" if names is None else f"column {names[column]!r}"
         if np.isnan(block[row, column]):
             what, remedy = "NaN", "Fill missing values first, for example with SimpleImputer"
         else:
             what, remedy = "infinity", "Replace or drop such rows first"
         raise ValueError(
-            f"Input X contains {what} (row {rows.start + row}, {where}), but "
-            f"{type(estimator).__name__} needs finite numbers. {remedy}."
+            f"Input X contains {what} ({where}row {rows.start + row}, {column_name}), but "
+            f"{owner} needs finite numbers. {remedy}."
         )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -14,16 +16,21 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from kmeans_kernel._blocks import Array
+from kmeans_kernel._choice import make_choice
 from kmeans_kernel._duplicates import merge_equal_rows
 from kmeans_kernel._fit import FitOn
+from kmeans_kernel._growth import Step
 from kmeans_kernel._kernels import Gaussian, Laplacian, Polynomial
 from kmeans_kernel._lazy import LazyRows
 from kmeans_kernel._model import FittedModel
+from kmeans_kernel._online import Online
 from kmeans_kernel._progress import watcher_for
 from kmeans_kernel._rows import row_width
 from kmeans_kernel._samples import Labelled
 from kmeans_kernel._settings import settings_of
+from kmeans_kernel._sources import edge_for, open_stream, visitor_of
 from kmeans_kernel._spherical_kmeans import Init
+from kmeans_kernel._stream import Stream
 from kmeans_kernel._threads import threads_for
 from kmeans_kernel._training import Settings, train
 from kmeans_kernel._validation import (
@@ -33,6 +40,7 @@ from kmeans_kernel._validation import (
     check_weights,
     codes_of,
 )
+from kmeans_kernel._workers import Workers
 from kmeans_kernel.explanation import Explanation, columns_of
 
 _KERNEL_NAMES: dict[type, str] = {Gaussian: "gaussian", Laplacian: "laplace", Polynomial: "poly"}
@@ -172,6 +180,11 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
 
     _takes_lazy_rows = True
 
+    _model: FittedModel
+    _online: Online
+    growth_: tuple[Step, ...]
+    stage_seconds_: dict[str, float]
+
     def __init__(
         self,
         n_representatives: int | Literal["auto"] | None = None,
@@ -211,17 +224,20 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Train on rows and their labels.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Finite numbers. Sparse rows stay sparse; representatives are dense. Bytes, two-byte
+        X : array-like or sparse matrix of shape (n_samples, n_features), or blocks of rows
+            Finite numbers. Rows that do not fit into memory come in blocks: a NumPy memory map of
+            more than 1 GiB, a Dask array or frame, or anything that gives (X, y) or
+            (X, y, sample_weight) each time it is iterated over, such as `kmeans_kernel.blocks` has
+            for Parquet files. Sparse rows stay sparse; representatives are dense. Bytes, two-byte
             integers and float32 are worked on in float32, anything else may be in float64: see
             `docs/architecture.md`.
         y : array-like of shape (n_samples,)
-            Labels of any type, of at least two classes.
+            Labels of any type, of at least two classes. Not given if they are in the blocks.
         sample_weight : array-like of shape (n_samples,), default=None
             How much each row counts; a whole number is the same as repeating the row.
 
@@ -229,22 +245,154 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        self.__dict__.pop("model_", None)  # a fit that fails leaves nothing half-fitted
+        self._forget()  # a fit that fails leaves nothing half-fitted
         settings_of(self)  # refuses what is wrong before the rows are looked at
+        with threads_for(np.inf) as workers:
+            visitor = visitor_of(type(self).__name__, X, y, sample_weight, workers)
+            if visitor is not None:
+                stream = open_stream(type(self).__name__, visitor, self.class_weight)
+                self._set_features(X, stream.width)
+                return self._train(stream, settings_of(self, len(stream.classes)), workers)
         data = self._labelled(X, y, sample_weight)
         settings = settings_of(self, len(data.classes))
+        with threads_for(_operations(data, settings)) as workers:
+            return self._train(data, settings, workers)
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Train on a batch of a stream that passes once.
+
+        An approximation: the first rows of a class are its representatives, each further row is
+        added to the nearest, and rows that have passed are not looked at again. The coefficients
+        are those of the paper's fit to the representatives (`fit_on` is not looked at), each as
+        heavy as the rows that it stands for; they are computed when they are needed. What is left
+        to choose is chosen with the first batch. Memory does not grow with the stream.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        classes : array-like, default=None
+            All labels that will come; needed in the first call, unless its batch has them all.
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        self
+        """
+        first = "_online" not in self.__dict__
+        settings = settings_of(self)
+        if first:
+            self._forget()
+        elif classes is not None and not np.array_equal(np.unique(classes), self._online.classes):
+            raise ValueError(
+                f"classes={classes!r} are not those of the first call to partial_fit, "
+                f"{self._online.classes.tolist()}."
+            )
+        batch = self._batch(X, y, classes, sample_weight, first=first)
+        settings = settings_of(self, len(batch.classes))
+        with threads_for(_operations(batch, settings)) as workers:
+            online = self._started(batch, settings, workers) if first else self._online
+            most = settings.recipe.kmeans.n_representatives
+            online = online.after(batch, most, workers)
+        self.__dict__.pop("_model", None)
+        self._online = online
+        self.regularization_, self.loss_ = online.regularization, "squared"
+        self.n_representatives_ = most
+        self.n_iter_ = np.ones(len(batch.classes), dtype=np.intp)
+        self.growth_, self.stage_seconds_ = (), {}
+        return self
+
+    def _batch(self, X: Any, y: Any, classes: Any, sample_weight: Any, *, first: bool) -> Labelled:
+        """Return a batch, checked, with the positions of its labels among all classes."""
+        X, y = check_rows_and_labels(self, X, y, reset=first)
+        check_classification_targets(y)
+        known = np.unique(y if classes is None else classes) if first else self._online.classes
+        if len(known) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs at least two classes; the first batch has one, "
+                f"{known.tolist()[0]!r}. Name all that will come: partial_fit(X, y, classes=...)."
+            )
+        new = np.setdiff1d(y, known)
+        if len(new):
+            raise ValueError(
+                f"y has the label {new.tolist()[0]!r}, which is not among the classes "
+                f"{known.tolist()[:10]}. Name all that will come in the first call: "
+                "partial_fit(X, y, classes=...)."
+            )
+        codes = np.searchsorted(known, y)
+        weights = check_weights(self, sample_weight, X, known, codes)
+        kept = slice(None) if weights is None else np.flatnonzero(weights)
+        return Labelled(X[kept], codes[kept], known, None if weights is None else weights[kept])
+
+    def _started(self, batch: Labelled, settings: Settings, workers: Workers) -> Online:
+        """Return an empty stream, with what is left to choose chosen for its first batch."""
+        if settings.grows or settings.recipe.border or self.class_weight == "balanced":
+            raise ValueError(
+                "partial_fit sees each row once: n_representatives must be a number, border 0 and "
+                f"class_weight a dict or None, got {self.n_representatives!r}, {self.border!r} and "
+                f"{self.class_weight!r}."
+            )
+        open_ = replace(settings.open_, feature_scales=None, squash=None, loss="squared")
+        chosen = open_.as_given(batch)
+        if chosen is None:
+            if len(np.unique(batch.codes)) < 2:
+                raise ValueError(
+                    "gamma and regularization are chosen with the first batch, which has rows of "
+                    "one class. Give both, or start with rows of several classes."
+                )
+            rng = np.random.default_rng(
+                check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+            )
+            chosen = make_choice(
+                batch, settings.recipe.kmeans, "representatives", open_, rng,
+                watcher_for(batch.class_sizes, verbose=self.verbose), workers,
+            )  # fmt: skip
+        self.held_out_error_ = chosen.held_out_error
+        return Online.empty(batch, chosen.kernel, chosen.regularization, chosen.placement)
+
+    def _forget(self) -> None:
+        self.__dict__.pop("_model", None)
+        self.__dict__.pop("_online", None)
+
+    @property
+    def model_(self) -> FittedModel:
+        """The fitted model; that of a stream is computed when it is asked for."""
+        if "_model" not in self.__dict__ and "_online" in self.__dict__:
+            with threads_for(np.inf) as workers:
+                found = self._online.fit(workers)
+            self._model, self.relative_residual_ = found.model, found.relative_residual
+        try:
+            model: FittedModel = self.__dict__["_model"]
+        except KeyError:
+            raise AttributeError(f"this {type(self).__name__} is not fitted yet") from None
+        return model
+
+    @model_.setter
+    def model_(self, model: FittedModel) -> None:
+        self._forget()
+        self._model = model
+
+    def _set_features(self, X: Any, n_features: int) -> None:
+        """Note the number and the names of the features of rows that come in blocks."""
+        self.__dict__.pop("feature_names_in_", None)
+        self.n_features_in_ = n_features
+        edge = edge_for(X)
+        names = getattr(X, "feature_names", None) if edge is None else edge.column_names(X)
+        if names is not None and all(isinstance(name, str) for name in names):
+            self.feature_names_in_ = np.array(names, dtype=object)
+
+    def _train(self, data: Labelled | Stream, settings: Settings, workers: Workers) -> Self:
         random = check_random_state(self.random_state)
         seeds = random.randint(np.iinfo(np.int32).max, size=len(data.classes))
         choice_seed = random.randint(np.iinfo(np.int32).max)
-        with threads_for(_operations(data, settings)) as workers:
-            training = train(
-                data,
-                settings,
-                [np.random.default_rng(seed) for seed in seeds],
-                np.random.default_rng(choice_seed),
-                watcher_for(data.class_sizes, verbose=self.verbose),
-                workers,
-            )
+        training = train(
+            data,
+            settings,
+            [np.random.default_rng(seed) for seed in seeds],
+            np.random.default_rng(choice_seed),
+            watcher_for(data.class_sizes, verbose=self.verbose),
+            workers,
+        )
         if not training.converged.all():
             self._warn_not_converged(data.classes[~training.converged])
         self.model_ = training.model
@@ -288,6 +436,9 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes: the score of
         the second minus that of the first
         """
+        return self._of_rows(self._decisions, X)
+
+    def _decisions(self, X: Any) -> Array:
         scores = self._scores(X)
         if scores.shape[1] == 2:
             return np.asarray(scores[:, 1] - scores[:, 0])
@@ -304,6 +455,9 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples,)
         """
+        return self._of_rows(self._labels, X)
+
+    def _labels(self, X: Any) -> npt.NDArray[Any]:
         winners = self._scores(X).argmax(axis=1)
         return np.asarray(self.model_.classes[winners])
 
@@ -320,8 +474,10 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples, n_classes): rows sum to one, and order as the scores do
         """
-        scores = self._scores(X)
-        return self.model_.probabilities(scores)
+        return self._of_rows(self._chances, X)
+
+    def _chances(self, X: Any) -> Array:
+        return self.model_.probabilities(self._scores(X))
 
     def explain(self, X: Any, labels: Any = None) -> Explanation:
         """Return what each representative contributed to the scores of rows.
@@ -360,59 +516,59 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
     @property
     def classes_(self) -> npt.NDArray[Any]:
         """The labels."""
-        return self._fitted().classes
+        return self.model_.classes
 
     @property
     def representatives_(self) -> Array:
         """The representatives, (m, n_features)."""
-        return self._fitted().representatives
+        return self.model_.representatives
 
     @property
     def representative_classes_(self) -> npt.NDArray[Any]:
         """The label of each representative."""
-        model = self._fitted()
+        model = self.model_
         return model.classes[model.representative_classes]
 
     @property
     def representative_counts_(self) -> npt.NDArray[Any]:
         """The weight of the training rows that each representative stands for."""
-        return self._fitted().representative_counts
+        return self.model_.representative_counts
 
     @property
     def gamma_(self) -> float | None:
         """The inverse width of the kernel."""
-        kernel = self._fitted().kernel
+        kernel = self.model_.kernel
         return None if isinstance(kernel, Polynomial) else kernel.gamma  # type: ignore[attr-defined]
 
     @property
     def kernel_(self) -> str:
         """The name of the kernel."""
-        return _KERNEL_NAMES[type(self._fitted().kernel)]
+        return _KERNEL_NAMES[type(self.model_.kernel)]
 
     @property
     def lift_(self) -> float:
         """The lift."""
-        return self._fitted().lift
+        return self.model_.lift
 
     @property
     def feature_scales_(self) -> Array | None:
         """The learned scales of the features, (n_features,), or None."""
-        return self._fitted().feature_scales
+        return self.model_.feature_scales
 
     @property
     def squashed_(self) -> bool:
         """Whether the features are squashed."""
-        return self._fitted().squash is not None
+        return self.model_.squash is not None
 
     @property
     def dual_coef_(self) -> Array:
         """The dual coefficients, (m, n_classes)."""
-        return self._fitted().dual_coef
+        return self.model_.dual_coef
 
     @property
     def intercept_(self) -> Array:
         """The intercepts, (n_classes,)."""
-        return self._fitted().intercept
+        return self.model_.intercept
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -424,18 +580,22 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
-        return "model_" in self.__dict__
+        return "_model" in self.__dict__ or "_online" in self.__dict__
 
-    def _fitted(self) -> FittedModel:
-        """Return the model, or say that there is none the way a missing attribute does."""
-        try:
-            model: FittedModel = self.__dict__["model_"]
-        except KeyError:
-            raise AttributeError(f"this {type(self).__name__} is not fitted yet") from None
-        return model
+    def _of_rows(self, function: Callable[[Any], npt.NDArray[Any]], X: Any) -> npt.NDArray[Any]:
+        """Return a function of rows; of those of another library, when it is asked for."""
+        check_is_fitted(self)
+        edge = edge_for(X)
+        if edge is None:
+            return function(X)
+        names = getattr(self, "feature_names_in_", None)
+        row: Any = np.zeros((1, self.n_features_in_), dtype=getattr(X, "dtype", np.float64))
+        if names is not None:
+            row = X.head(0).__class__(row, columns=names)
+        lazy: npt.NDArray[Any] = edge.apply(function, X, function(row))
+        return lazy
 
     def _scores(self, X: Any) -> Array:
-        check_is_fitted(self)
         X = check_rows(self, X, reset=False)
         with threads_for(2.0 * X.shape[0] * self.model_.directions.size) as workers:
             return self.model_.scores(X, workers)

@@ -217,8 +217,10 @@ def _build_model(tree: dict[str, Any], place: Place, n_features: int) -> FittedM
     m = len(directions)
     owners = place.take("representative_classes", (m,), ("int64",))
     counts = place.take("representative_counts", (m,), ("float64",))
-    owned = np.unique(owners).tolist()
-    if owned != list(range(len(classes))) or (counts < 0).any():
+    dual_coef = place.take("dual_coef", (m, len(classes)), ("float64",))
+    inside = (owners >= 0) & (owners < len(classes))
+    absent = np.setdiff1d(np.arange(len(classes)), owners)  # those of a stream that may come
+    if not inside.all() or dual_coef[:, absent].any() or (counts < 0).any():
         raise ModelFileError("its representatives do not belong to its classes")
     _check_unit_rows("representatives", directions)
     scales = None
@@ -230,7 +232,7 @@ def _build_model(tree: dict[str, Any], place: Place, n_features: int) -> FittedM
         directions=directions,
         representative_classes=owners.astype(np.intp, copy=False),
         representative_counts=whole_if_so(counts),
-        dual_coef=place.take("dual_coef", (m, len(classes)), ("float64",)),
+        dual_coef=dual_coef,
         intercept=place.take("intercept", (len(classes),), ("float64",)),
         kernel=build_kernel(tree["kernel"]),
         lift=lift,

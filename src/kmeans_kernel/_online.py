@@ -1,0 +1,133 @@
+"""Representatives of a stream that passes once: mini-batch K-means, kept up with counts.
+
+The first rows of a class are its centroids. Each further row is added to the centroid nearest to
+it, which moves to the direction of the sum of all its rows; rows that came before are not looked at
+again. What is kept is the sums and the counts, whatever number of rows has passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from kmeans_kernel._assignment import nearest_sums
+from kmeans_kernel._blocks import Array
+from kmeans_kernel._fit import Fit, fit
+from kmeans_kernel._kernels import Kernel
+from kmeans_kernel._lssvm import DOUBLE_UP_TO
+from kmeans_kernel._model import whole_if_so
+from kmeans_kernel._representation import Representation
+from kmeans_kernel._rows import Matrix, dense, n_rows
+from kmeans_kernel._samples import Labelled, Placement
+from kmeans_kernel._sphere import unit_rows
+from kmeans_kernel._spherical_kmeans import move_centroids
+from kmeans_kernel._workers import ALONE, Workers
+
+
+@dataclass(frozen=True, eq=False)
+class Running:
+    """The centroids of a class, as they are now.
+
+    Attributes
+    ----------
+    centroids : (Q, d) unit rows
+    sums : (Q, d) float64 weighted sums of the rows of each
+    counts : (Q,) the weight of these rows
+    """
+
+    centroids: Array
+    sums: Array
+    counts: Array
+
+    @classmethod
+    def empty(cls, d: int) -> Running:
+        """Start without rows."""
+        return cls(np.empty((0, d), dtype=np.float32), np.empty((0, d)), np.empty(0))
+
+    def after(self, U: Matrix, weights: Array, most: int) -> Running:
+        """Return the centroids, at most so many, after a batch of unit rows."""
+        room = max(0, most - len(self.counts))
+        grown = self._with(dense(U[:room]), weights[:room])
+        if n_rows(U) <= room:
+            return grown
+        rest = nearest_sums(U[room:], grown.centroids, weights[room:])
+        sums = grown.sums + rest.sums
+        moved = move_centroids(grown.centroids, sums)
+        return Running(moved, sums, grown.counts + rest.counts)
+
+    def _with(self, rows: Array, weights: Array) -> Running:
+        """Return the centroids and rows that become some."""
+        return Running(
+            np.concatenate([self.centroids, rows.astype(np.float32, copy=False)]),
+            np.concatenate([self.sums, rows * weights[:, None]]),
+            np.concatenate([self.counts, weights]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Online:
+    """What is kept of a stream.
+
+    Attributes
+    ----------
+    classes : (K,) the labels, those of which no row has come included
+    running : the centroids of each
+    kernel, regularization, placement : of the model
+    """
+
+    classes: npt.NDArray[np.generic]
+    running: Sequence[Running]
+    kernel: Kernel
+    regularization: float
+    placement: Placement
+
+    @classmethod
+    def empty(
+        cls, batch: Labelled, kernel: Kernel, regularization: float, placement: Placement
+    ) -> Online:
+        """Start for rows like those of a batch."""
+        width = batch.width + (placement.lift > 0)
+        running = [Running.empty(width) for _ in batch.classes]
+        return cls(batch.classes, running, kernel, regularization, placement)
+
+    def after(self, batch: Labelled, most: int, workers: Workers = ALONE) -> Online:
+        """Return what is kept after a batch; each class has at most so many centroids."""
+
+        def after(k: int) -> Running:
+            rows = np.flatnonzero(batch.codes == k)
+            if not len(rows):
+                return self.running[k]
+            U = self.placement.put(batch.X[rows], np.float32)
+            return self.running[k].after(U, batch.weight_of_each[rows], most)
+
+        return replace(self, running=workers.map(after, range(len(self.classes))))
+
+    def fit(self, workers: Workers = ALONE) -> Fit:
+        """Fit to the representatives, each as heavy as the rows that it stands for.
+
+        The error of one that stands for twice as many rows as usual may cost twice as much: ε is
+        divided by that.
+        """
+        directions = np.concatenate([one.centroids for one in self.running])
+        if len(directions) <= DOUBLE_UP_TO:
+            directions = unit_rows(directions, dtype=np.float64)
+        counts = np.concatenate([one.counts for one in self.running])
+        sizes = [len(one.counts) for one in self.running]
+        K = len(self.classes)
+        basis = Representation(
+            directions=directions,
+            owners=np.repeat(np.arange(K), sizes),
+            counts=whole_if_so(counts),
+            n_iter=np.ones(K, dtype=np.intp),
+            converged=np.ones(K, dtype=bool),
+            seconds={},
+        )
+        nothing = Labelled(np.empty((0, 1)), np.empty(0, dtype=np.intp), self.classes)
+        penalties = self.regularization * counts.mean() / counts
+        return fit(
+            nothing, self.placement, basis, self.kernel, penalties, "representatives",
+            workers=workers,
+        )  # fmt: skip

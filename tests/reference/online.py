@@ -1,0 +1,32 @@
+import numpy as np
+
+from tests.reference.spherical_kmeans import assign, move_centroids
+
+
+def run(batches, most):
+    """Centroids and counts of one class after batches of unit rows, row by row."""
+    centroids, sums, counts = [], [], []
+    for batch in batches:
+        filling = batch[: max(0, most - len(centroids))]
+        for row in filling:
+            centroids.append(list(row))
+            sums.append([float(v) for v in row])
+            counts.append(1)
+        rest = batch[len(filling) :]
+        labels, _ = assign(rest, centroids)  # all of a batch by where centroids were before it
+        for row, label in zip(rest, labels, strict=True):
+            sums[label] = [s + float(v) for s, v in zip(sums[label], row, strict=True)]
+            counts[label] += 1
+        if len(rest):
+            centroids = move_centroids(centroids, sums)
+    return centroids, counts
+
+
+def weighted_fit(omega, targets, epsilons):
+    """The bordered system with one ε for each representative, solved whole."""
+    m = len(omega)
+    A = np.zeros((m + 1, m + 1))
+    A[:m, :m] = omega + np.diag(epsilons)
+    A[:m, m] = A[m, :m] = 1.0
+    solution = np.linalg.solve(A, np.vstack([targets, np.zeros((1, targets.shape[1]))]))
+    return solution[:m], solution[m]
