@@ -37,7 +37,7 @@ class Edge(Protocol):
     def open_blocks(self, X: Any, y: Any, sample_weight: Any, check: Check) -> Visitor:
         """Return the way to the blocks."""
 
-    def column_names(self, X: Any) -> list[str] | None:
+    def column_names(self, X: Any, y: Any) -> list[str] | None:
         """Return the names of the features, if they have some."""
 
     def apply(self, function: Any, X: Any, example: npt.NDArray[Any]) -> Any:

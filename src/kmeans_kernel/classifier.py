@@ -251,7 +251,7 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
             visitor = visitor_of(type(self).__name__, X, y, sample_weight, workers)
             if visitor is not None:
                 stream = open_stream(type(self).__name__, visitor, self.class_weight)
-                self._set_features(X, stream.width)
+                self._set_features(X, y, stream.width)
                 return self._train(stream, settings_of(self, len(stream.classes)), workers)
         data = self._labelled(X, y, sample_weight)
         settings = settings_of(self, len(data.classes))
@@ -372,12 +372,12 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         self._forget()
         self._model = model
 
-    def _set_features(self, X: Any, n_features: int) -> None:
+    def _set_features(self, X: Any, y: Any, n_features: int) -> None:
         """Note the number and the names of the features of rows that come in blocks."""
         self.__dict__.pop("feature_names_in_", None)
         self.n_features_in_ = n_features
         edge = edge_for(X)
-        names = getattr(X, "feature_names", None) if edge is None else edge.column_names(X)
+        names = getattr(X, "feature_names", None) if edge is None else edge.column_names(X, y)
         if names is not None and all(isinstance(name, str) for name in names):
             self.feature_names_in_ = np.array(names, dtype=object)
 

@@ -147,9 +147,11 @@ def open_blocks(X: Any, y: Any, sample_weight: Any, check: Check) -> Visitor:
     return Partitions(list(zip(*columns, strict=True)), check)
 
 
-def column_names(X: Any) -> list[str] | None:
-    """Return the names of the columns of a frame."""
-    return list(X.columns) if hasattr(X, "columns") else None
+def column_names(X: Any, y: Any) -> list[str] | None:
+    """Return the names of the columns of a frame that are features."""
+    if not hasattr(X, "columns"):
+        return None
+    return [name for name in X.columns if not (isinstance(y, str) and name == y)]
 
 
 def apply(function: Any, X: Any, example: npt.NDArray[Any]) -> da.Array:
