@@ -24,11 +24,12 @@ FLOORS = {
         "_choice", "_border", "_building", "_growth", "_training",
     ],
     "shell": [
-        "_progress", "_threads", "_lazy", "_validation", "_sources", "_settings", "explanation",
-        "classifier", "metric", "cluster", "images", "gradients", "patterns", "patches", "paper",
+        "files", "_progress", "_threads", "_lazy", "_validation", "_sources", "_settings",
+        "_starts", "explanation", "classifier", "metric", "cluster", "images", "gradients",
+        "patterns", "patches", "paper",
     ],
     "edges": [
-        "files", "blocks", "distributed", "persistence._file", "persistence._values",
+        "blocks", "distributed", "persistence._file", "persistence._values",
         "persistence._estimators", "persistence", "datasets._idx", "datasets._progress",
         "datasets._sources", "datasets._loaders", "datasets", "records", "tables._table",
         "tables._content", "tables._csv", "tables._frames", "tables._arrays", "tables",

@@ -15,6 +15,7 @@ from kmeans_kernel._representation import (
     ClusterWatcher,
     KMeans,
     Representation,
+    Start,
     represent,
 )
 from kmeans_kernel._samples import Labelled
@@ -69,12 +70,16 @@ def build(
     watcher: BuildWatcher,
     workers: Workers = ALONE,
     clock: Clock | None = None,
+    start: Start | None = None,
 ) -> Built:
-    """Build a model of rows that are already squashed; there is one rng for each class."""
+    """Build a model of rows that are already squashed; there is one rng for each class.
+
+    `start` are centroids to start from, of some classes.
+    """
     clock = Clock() if clock is None else clock
     kmeans, n_border = split(data, recipe.kmeans, recipe.border)
     with clock.stage("clustering"):
-        basis = represent(data, kmeans, chosen.placement, rngs, watcher, workers)
+        basis = represent(data, kmeans, chosen.placement, rngs, watcher, workers, start)
     clock.split("clustering", basis.seconds)
 
     def fit_on_basis() -> Fit:

@@ -54,7 +54,7 @@ class Silent(Unwatched):
         """Say nothing."""
 
 
-class Printed:
+class Printed(Silent):
     """A watcher that writes to standard error: a line per class, with the time left.
 
     On a terminal a line of the classes at work is rewritten at every iteration.

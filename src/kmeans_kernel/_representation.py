@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +16,19 @@ from kmeans_kernel._model import whole_if_so
 from kmeans_kernel._rows import dense
 from kmeans_kernel._samples import Labelled, Placement, draw
 from kmeans_kernel._sphere import unit_rows
-from kmeans_kernel._spherical_kmeans import Clustering, Descent, Init, cluster, draw_centroids
+from kmeans_kernel._spherical_kmeans import (
+    Clustering,
+    Descent,
+    Init,
+    cluster,
+    draw_centroids,
+    started,
+)
 from kmeans_kernel._stream import NearestSums, Stream
 from kmeans_kernel._workers import ALONE, Workers
+
+# Centroids to start from, by the position of the class.
+Start: TypeAlias = Mapping[int, Array]
 
 # Where rows come in blocks, k-means++ draws its centroids from some: so many times as many.
 _CANDIDATES = 20
@@ -37,6 +47,9 @@ class ClusterWatcher(Protocol):
     def class_done(self, label: object, n_rows: int, found: Clustering) -> None:
         """Hear that K-means of the class `label` ended."""
 
+    def moved(self, centroids: dict[int, Array]) -> None:
+        """Hear where the centroids of the classes are, where rows come in blocks."""
+
 
 class Unwatched:
     """A watcher that does nothing."""
@@ -45,6 +58,9 @@ class Unwatched:
         """Do nothing."""
 
     def class_done(self, label: object, n_rows: int, found: Clustering) -> None:
+        """Do nothing."""
+
+    def moved(self, centroids: dict[int, Array]) -> None:
         """Do nothing."""
 
     def solving(self, m: int) -> None:
@@ -121,17 +137,20 @@ def represent(
     rngs: Sequence[np.random.Generator],
     watcher: ClusterWatcher,
     workers: Workers = ALONE,
+    start: Start | None = None,
 ) -> Representation:
     """Cluster every class, side by side where that keeps the workers busy, the largest first.
 
     The rows of a class are asked for when it is clustered, perhaps from another thread, and no more
-    classes are held at a time than there are workers. There is one rng for each class.
+    classes are held at a time than there are workers. There is one rng for each class. Classes
+    that are in `start` start from these centroids.
     """
+    start = {} if start is None else start
     if isinstance(data, Stream):
-        return _represent_stream(data, kmeans, placement, rngs, watcher)
+        return _represent_stream(data, kmeans, placement, rngs, watcher, start)
 
     def cluster_class(k: int) -> _Cluster:
-        return _cluster_class(data, k, kmeans, placement, rngs[k], watcher, workers)
+        return _cluster_class(data, k, kmeans, placement, rngs[k], watcher, workers, start.get(k))
 
     sizes = [size for size in data.class_sizes if size]
     hands = workers if busy_share(sizes, workers.count) >= _BUSY_ENOUGH else ALONE
@@ -166,12 +185,13 @@ def _cluster_class(
     rng: np.random.Generator,
     watcher: ClusterWatcher,
     workers: Workers,
+    start: Array | None,
 ) -> _Cluster:
     def on_iteration(n_iter: int, deviation: float) -> None:
         workers.checkpoint()
         watcher.iteration(data.classes[k], n_iter, deviation)
 
-    start = perf_counter()
+    began = perf_counter()
     rows = np.flatnonzero(data.codes == k)
     weights = None if data.weights is None else data.weights[rows]
     # Rows that will stand for themselves are kept as exactly as they came.
@@ -187,10 +207,11 @@ def _cluster_class(
         rng=rng,
         weights=weights,
         on_iteration=on_iteration,
+        start=start,
     )
     watcher.class_done(data.classes[k], len(rows), found)
     counts = np.bincount(found.labels, weights, minlength=len(found.centroids))
-    return _Cluster(found, whole_if_so(counts), on_sphere - start, perf_counter() - on_sphere)
+    return _Cluster(found, whole_if_so(counts), on_sphere - began, perf_counter() - on_sphere)
 
 
 def _represent_stream(
@@ -199,17 +220,21 @@ def _represent_stream(
     placement: Placement,
     rngs: Sequence[np.random.Generator],
     watcher: ClusterWatcher,
+    start: Start,
 ) -> Representation:
     """Cluster the classes of rows that come in blocks, all at once: a visit moves all centroids."""
-    start = perf_counter()
+    began = perf_counter()
     clusters, descents = _first_centroids(data, kmeans, placement, rngs)
+    descents = {k: Descent(started(one.centroids, start.get(k))) for k, one in descents.items()}
+    on_sphere = perf_counter() - began
     sums = data.sum(NearestSums(_centroids(descents), placement)).of if descents else {}
-    on_sphere, at_work = perf_counter() - start, dict(descents)
+    at_work = dict(descents)
     while at_work:
         for k, descent in at_work.items():
             everywhere = np.arange(len(descent.centroids))
             descents[k], _ = descent.step(sums[k].sums, everywhere)
             watcher.iteration(data.classes[k], descents[k].n_iter, descents[k].deviation)
+        watcher.moved(_centroids(descents))
         moved = {k: descents[k] for k in at_work}
         sums |= data.sum(NearestSums(_centroids(moved), placement)).of
         at_work = {k: d for k, d in moved.items() if d.goes_on(kmeans.tol, kmeans.max_iter)}
@@ -219,7 +244,7 @@ def _represent_stream(
             clusters[k] = _Cluster(found, whole_if_so(sums[k].counts), 0.0, 0.0)
     return replace(
         Representation.of(clusters, len(data.classes)),
-        seconds={"sphere": on_sphere, "kmeans": perf_counter() - start - on_sphere},
+        seconds={"sphere": on_sphere, "kmeans": perf_counter() - began - on_sphere},
     )
 
 

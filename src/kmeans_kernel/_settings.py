@@ -12,7 +12,13 @@ from kmeans_kernel._kernels import Gaussian, Kernel, Laplacian, Polynomial
 from kmeans_kernel._representation import KMeans
 from kmeans_kernel._selection import Family
 from kmeans_kernel._training import Settings
-from kmeans_kernel._validation import check_auto, check_count, check_number, check_option
+from kmeans_kernel._validation import (
+    check_auto,
+    check_count,
+    check_jobs,
+    check_number,
+    check_option,
+)
 
 # Representatives, unless a number is given: so many shared among the classes, or so many of each.
 _SHARED, _LEAST_OF_A_CLASS = 2000, 100
@@ -20,6 +26,7 @@ _SHARED, _LEAST_OF_A_CLASS = 2000, 100
 
 def settings_of(estimator: Any, n_classes: int = 2) -> Settings:
     """Return the settings of a classifier of so many classes, or say what is wrong with them."""
+    check_jobs(estimator)
     grows = isinstance(estimator.n_representatives, str) and estimator.n_representatives == "auto"
     kmeans = KMeans(
         n_representatives=FIRST if grows else _n_representatives(estimator, n_classes),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -166,6 +167,13 @@ class ArrayBlocks:
             some = slice(start, start + self.rows)
             weights = None if self.sample_weight is None else self.sample_weight[some]
             yield self.X[some], self.y[some], weights
+            _let_go(self.X)
+
+
+def _let_go(X: Any) -> None:
+    """Tell the system that what was read of a memory map need not stay in memory."""
+    if isinstance(X, np.memmap) and hasattr(mmap, "MADV_DONTNEED") and X.mode != "c":
+        X._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
 
 
 def visitor_of(owner: str, X: Any, y: Any, sample_weight: Any, workers: Workers) -> Visitor | None:

@@ -101,16 +101,19 @@ def cluster(
     rng: np.random.Generator,
     weights: Array | None = None,
     on_iteration: OnIteration | None = None,
+    start: Array | None = None,
 ) -> Clustering:
     """Cluster unit rows, trusted to be so, around `n_clusters` centroids by cosine.
 
     With as many clusters as rows, or more, each row is its own centroid. A row of weight 2 counts
-    as two.
+    as two. `start` (q, d) are centroids to start from, the first of them if there are too many;
+    what is missing is drawn from the rows.
     """
     n = n_rows(X)
     if n_clusters >= n:
         return Clustering(dense(X).copy(), np.arange(n), 1, 0.0, True)
     centroids = dense(X[draw_centroids(X, n_clusters, init, rng, weights)])  # step 2
+    centroids = started(centroids, start)
     weights = np.ones(n) if weights is None else weights
     found = assign(X, centroids)  # steps 3 and 4
     sums = cluster_sums(X, found.labels, n_clusters, weights)  # step 5
@@ -130,6 +133,14 @@ def cluster(
     return Clustering(
         descent.centroids, found.labels, descent.n_iter, descent.deviation, descent.deviation <= tol
     )
+
+
+def started(drawn: Array, start: Array | None) -> Array:
+    """Return centroids that were drawn, the first of them replaced by those to start from."""
+    if start is None:
+        return drawn
+    start = start[: len(drawn)].astype(drawn.dtype, copy=False)
+    return np.concatenate([start, drawn[len(start) :]])
 
 
 def move_centroids(centroids: Array, sums: Array) -> Array:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from functools import cache
 from threading import Event, Lock, local
 
+from joblib import cpu_count
 from threadpoolctl import ThreadpoolController
 
 from kmeans_kernel._workers import R, T
@@ -97,17 +98,29 @@ class Threads:
 
 
 @contextmanager
-def threads_for(operations: float) -> Iterator[Threads]:
+def threads_for(operations: float, n_jobs: int | None = None) -> Iterator[Threads]:
     """Give threads for about so many operations; for few, one, and BLAS is held to one too.
+
+    No more than `n_jobs`, of which negative ones count from all cores, as scikit-learn has it; None
+    is as many as BLAS has.
 
     NumPy and SciPy each bring a BLAS with threads of its own, which go on spinning for a while when
     their work is done and are in each other's way where work is short.
     """
-    if operations < _WORTH_SHARING:
+    if operations < _WORTH_SHARING or n_jobs == 1:
         with one_blas_thread(wanted=True):
             yield Threads(1)
-    else:
+    elif n_jobs is None:
         yield Threads()
+    else:
+        count = min(effective_n_jobs(n_jobs), blas_threads())
+        with _blas().limit(limits=count):
+            yield Threads(count)
+
+
+def effective_n_jobs(n_jobs: int) -> int:
+    """Return how many threads a number of jobs is; −1 is all cores, −2 all but one."""
+    return n_jobs if n_jobs > 0 else max(1, cpu_count() + 1 + n_jobs)
 
 
 def blas_threads() -> int:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +14,14 @@ from kmeans_kernel._choice import Open, make_choice
 from kmeans_kernel._fit import Loss
 from kmeans_kernel._growth import GrowthWatcher, Step, grow
 from kmeans_kernel._model import FittedModel
-from kmeans_kernel._samples import Labelled
+from kmeans_kernel._representation import Start
+from kmeans_kernel._samples import Labelled, Placement
+from kmeans_kernel._squash import Squash
 from kmeans_kernel._stages import Clock
 from kmeans_kernel._stream import Stream
 from kmeans_kernel._workers import ALONE, Workers
+
+StartFor: TypeAlias = Callable[[Placement, Squash | None], Start]
 
 
 class Watcher(BuildWatcher, GrowthWatcher, Protocol):
@@ -77,6 +81,7 @@ def train(
     choice_rng: np.random.Generator,
     watcher: Watcher,
     workers: Workers = ALONE,
+    start: StartFor | None = None,
 ) -> Training:
     """Train on labelled rows; arguments are trusted.
 
@@ -84,6 +89,7 @@ def train(
     ----------
     rngs : one for each class
     choice_rng : for what is left to us
+    start : gives centroids to start from, of some classes, once rows can be put on the sphere
     """
     clock = Clock()
     recipe, steps = settings.recipe, tuple[Step, ...]()
@@ -101,7 +107,8 @@ def train(
         with clock.stage("choice"):
             chosen = make_choice(data, kmeans, recipe.fit_on, open_, choice_rng, watcher, workers)
     recipe, data = replace(recipe, kmeans=kmeans), data.squashed(chosen.squash)
-    built = build(data, recipe, chosen, rngs, watcher, workers, clock)
+    first = None if start is None else start(chosen.placement, chosen.squash)
+    built = build(data, recipe, chosen, rngs, watcher, workers, clock, first)
     temperature = chosen.temperature
     if temperature is None:
         # Rows at the border are as their own representatives say, whatever else does.

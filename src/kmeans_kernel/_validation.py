@@ -37,6 +37,14 @@ def is_count(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
 
 
+def check_jobs(owner: object) -> None:
+    """Refuse a number of jobs that is none."""
+    value = getattr(owner, "n_jobs", None)
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if value is not None and not (whole and value != 0):
+        raise _bad_parameter(owner, "n_jobs", "a whole number other than 0, or None")
+
+
 def check_shape(owner: object, name: str) -> tuple[int, int]:
     """Return the height and width in `owner.name`."""
     value = getattr(owner, name)

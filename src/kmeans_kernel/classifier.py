@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from os import PathLike
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -30,9 +31,10 @@ from kmeans_kernel._samples import Labelled
 from kmeans_kernel._settings import settings_of
 from kmeans_kernel._sources import edge_for, open_stream, visitor_of
 from kmeans_kernel._spherical_kmeans import Init
+from kmeans_kernel._starts import Checkpoint, start_from
 from kmeans_kernel._stream import Stream
 from kmeans_kernel._threads import threads_for
-from kmeans_kernel._training import Settings, train
+from kmeans_kernel._training import Settings, StartFor, train
 from kmeans_kernel._validation import (
     RandomState,
     check_rows,
@@ -105,11 +107,17 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         the variance one. Where there are values far out and that predicts held-out rows better
         ("auto", for up to 100 features, if something else is to be chosen too), in any case, or not
         at all. Sparse rows are not squashed.
+    warm_start : bool, default=False
+        Whether K-means starts from the representatives of the last fit, or of a model that was
+        loaded, instead of rows.
     class_weight : dict, "balanced" or None, default=None
         What the weights of the rows of each class are multiplied by; "balanced" gives every class
         the same weight.
     random_state : int, RandomState instance or None, default=None
         Decides the first centroids and what is held out; an int gives the same model every time.
+    n_jobs : int or None, default=None
+        The most threads to use: −1 for all cores, None for as many as the linear algebra library
+        has, which is one inside a worker of joblib.
     verbose : bool, default=False
         Whether to write progress to standard error.
 
@@ -202,8 +210,10 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         max_iter: int = 300,
         feature_scales: Literal["auto", "learned"] | None = "auto",
         squash: Literal["auto", "learned"] | None = "auto",
+        warm_start: bool = False,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         random_state: RandomState = None,
+        n_jobs: int | None = None,
         verbose: bool = False,
     ) -> None:
         self.n_representatives = n_representatives
@@ -220,11 +230,20 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         self.max_iter = max_iter
         self.feature_scales = feature_scales
         self.squash = squash
+        self.warm_start = warm_start
         self.class_weight = class_weight
         self.random_state = random_state
+        self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        checkpoint: str | PathLike[str] | None = None,
+    ) -> Self:
         """Train on rows and their labels.
 
         Parameters
@@ -240,23 +259,38 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
             Labels of any type, of at least two classes. Not given if they are in the blocks.
         sample_weight : array-like of shape (n_samples,), default=None
             How much each row counts; a whole number is the same as repeating the row.
+        checkpoint : path, default=None
+            With rows in blocks, a file that K-means writes its centroids to as it goes. If it is
+            there, it starts from these; when the fit is done, it is removed.
 
         Returns
         -------
         self
         """
+        before = self.model_ if self.warm_start and self.__sklearn_is_fitted__() else None
         self._forget()  # a fit that fails leaves nothing half-fitted
         settings_of(self)  # refuses what is wrong before the rows are looked at
-        with threads_for(np.inf) as workers:
+        with threads_for(np.inf, self.n_jobs) as workers:
             visitor = visitor_of(type(self).__name__, X, y, sample_weight, workers)
             if visitor is not None:
                 stream = open_stream(type(self).__name__, visitor, self.class_weight)
                 self._set_features(X, y, stream.width)
-                return self._train(stream, settings_of(self, len(stream.classes)), workers)
+                settings = settings_of(self, len(stream.classes))
+                saved = None if checkpoint is None else Checkpoint(checkpoint)
+                return self._train(stream, settings, workers, before, saved)
         data = self._labelled(X, y, sample_weight)
         settings = settings_of(self, len(data.classes))
-        with threads_for(_operations(data, settings)) as workers:
-            return self._train(data, settings, workers)
+        with threads_for(_operations(data, settings), self.n_jobs) as workers:
+            return self._train(data, settings, workers, before)
+
+    def _start_from(self, before: FittedModel, data: Labelled | Stream) -> StartFor:
+        n_features = before.directions.shape[1] - (before.lift > 0)
+        if n_features != data.width:
+            raise ValueError(
+                f"warm_start=True starts from representatives of {n_features} features, and X has "
+                f"{data.width}. Set warm_start=False."
+            )
+        return start_from(before, data.classes)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Train on a batch of a stream that passes once.
@@ -290,7 +324,7 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
             )
         batch = self._batch(X, y, classes, sample_weight, first=first)
         settings = settings_of(self, len(batch.classes))
-        with threads_for(_operations(batch, settings)) as workers:
+        with threads_for(_operations(batch, settings), self.n_jobs) as workers:
             online = self._started(batch, settings, workers) if first else self._online
             most = settings.recipe.kmeans.n_representatives
             online = online.after(batch, most, workers)
@@ -358,7 +392,7 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
     def model_(self) -> FittedModel:
         """The fitted model; that of a stream is computed when it is asked for."""
         if "_model" not in self.__dict__ and "_online" in self.__dict__:
-            with threads_for(np.inf) as workers:
+            with threads_for(np.inf, self.n_jobs) as workers:
                 found = self._online.fit(workers)
             self._model, self.relative_residual_ = found.model, found.relative_residual
         try:
@@ -381,18 +415,34 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         if names is not None and all(isinstance(name, str) for name in names):
             self.feature_names_in_ = np.array(names, dtype=object)
 
-    def _train(self, data: Labelled | Stream, settings: Settings, workers: Workers) -> Self:
+    def _train(
+        self,
+        data: Labelled | Stream,
+        settings: Settings,
+        workers: Workers,
+        before: FittedModel | None,
+        saved: Checkpoint | None = None,
+    ) -> Self:
         random = check_random_state(self.random_state)
         seeds = random.randint(np.iinfo(np.int32).max, size=len(data.classes))
         choice_seed = random.randint(np.iinfo(np.int32).max)
+        watcher = watcher_for(data.class_sizes, verbose=self.verbose)
+        start = None if before is None else self._start_from(before, data)
+        if saved is not None:
+            shape = len(data.classes), data.width
+            start = saved.start_for(*shape) or start
+            watcher = saved.watching(watcher, *shape)
         training = train(
             data,
             settings,
             [np.random.default_rng(seed) for seed in seeds],
             np.random.default_rng(choice_seed),
-            watcher_for(data.class_sizes, verbose=self.verbose),
+            watcher,
             workers,
+            start,
         )
+        if saved is not None:
+            saved.remove()
         if not training.converged.all():
             self._warn_not_converged(data.classes[~training.converged])
         self.model_ = training.model
@@ -597,7 +647,8 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
 
     def _scores(self, X: Any) -> Array:
         X = check_rows(self, X, reset=False)
-        with threads_for(2.0 * X.shape[0] * self.model_.directions.size) as workers:
+        operations = 2.0 * X.shape[0] * self.model_.directions.size
+        with threads_for(operations, self.n_jobs) as workers:
             return self.model_.scores(X, workers)
 
     def _warn_not_converged(self, labels: npt.NDArray[Any]) -> None:

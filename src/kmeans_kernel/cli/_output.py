@@ -170,6 +170,9 @@ class TrainingBars:
         self._kmeans = bars.add_task("K-means", total=sum(row_counts))
         self._at_work: dict[object, str] = {}
 
+    def moved(self, centroids: dict[int, Any]) -> None:
+        """Be told by class instead."""
+
     def iteration(self, label: object, n_iter: int, deviation: float) -> None:
         """Tell of the classes at work."""
         self._at_work[label] = f"{label!s}: iteration {n_iter}, deviation {deviation:.0e}"
