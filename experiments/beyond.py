@@ -7,6 +7,7 @@
 - file: a file of rows larger than memory should hold, read in blocks.
 - workers: a million rows on a Dask cluster of one process and of two, one thread each.
 - stream: MNIST in batches of 1000, each seen once, against the fit to all at once.
+- plan: what `kmeans-kernel plan` says a fit in blocks takes, and what it took, on one thread.
 - sparse: rows of 50,000 features, nearly all zero.
 """
 
@@ -14,6 +15,8 @@ from __future__ import annotations
 
 import tempfile
 import warnings
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -23,9 +26,11 @@ import dask.array as da
 import numpy as np
 from distributed import Client, LocalCluster
 from scipy import sparse
+from threadpoolctl import threadpool_limits
 
 from kmeans_kernel import KMeansKernelClassifier, PixelNormalizer
 from kmeans_kernel.datasets import load_mnist
+from kmeans_kernel.planning import Problem, measure_rates, plan
 from kmeans_kernel.records import answer, in_fresh_process, memory_bytes, run_jobs
 
 RESULTS = Path(__file__).parent / "results" / "beyond.json"
@@ -37,6 +42,16 @@ JOBS: list[dict[str, Any]] = [
     {"what": "sparse"},
     {"what": "workers"},
     {"what": "file"},
+    *(
+        {"what": "plan", "rows": n, "features": d, "classes": K, "q": q}
+        for n, d, K, q in [
+            (200_000, 100, 10, 50),
+            (1_000_000, 20, 4, 100),
+            (100_000, 784, 10, 100),
+            (50_000, 400, 50, 20),
+            (2_000_000, 50, 2, 100),
+        ]
+    ),
 ]
 GIVEN: dict[str, Any] = {
     "kernel": "gaussian", "gamma": 2.0, "regularization": 1e-6, "feature_scales": None,
@@ -49,9 +64,11 @@ N_WORKERS_ROWS, D_WORKERS, K_WORKERS = 1_000_000, 100, 10
 
 def measure(what: str, **job: Any) -> dict[str, Any]:
     """Do one of the jobs."""
-    return {"same": same, "file": file, "workers": workers, "stream": stream, "sparse": words}[
-        what
-    ](**job)
+    jobs = {
+        "same": same, "file": file, "workers": workers, "stream": stream, "sparse": words,
+        "plan": planned,
+    }  # fmt: skip
+    return jobs[what](**job)
 
 
 def text_like(n: int, d: int, K: int, seed: int) -> tuple[sparse.csr_array, np.ndarray]:
@@ -215,6 +232,36 @@ def train_on_file(path: Path) -> dict[str, Any]:
         "iterations": model.n_iter_.tolist(),
         "seconds": round(seconds, 1),
         "error_percent": round(100 * float(np.mean(model.predict(rows) != labels)), 2),
+    }
+
+
+class Made:
+    """Blocks of rows that were made before, so that to make them takes no time."""
+
+    def __init__(self, rows: int, features: int, classes: int, size: int = 25_000) -> None:
+        self.blocks = [some_rows(k, size, features, classes) for k in range(rows // size)]
+
+    def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        return iter(self.blocks)
+
+
+def planned(rows: int, features: int, classes: int, q: int) -> dict[str, Any]:
+    """Plan a fit, and do it."""
+    problem = Problem(rows, features, classes, q, iterations=8)
+    rates = measure_rates(problem)
+    said = plan(problem, rates).seconds
+    blocks = Made(rows, features, classes)
+    model = KMeansKernelClassifier(q, max_iter=8, tol=0.0, n_jobs=1, **GIVEN)
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        took = model.fit(blocks).stage_seconds_
+    said = {"kmeans": said["kmeans"], "fit": said["fit"] + said["solve"]}
+    found = {"kmeans": took["kmeans"], "fit": took["kernel"] + took["solve"]}
+    return {
+        "rates": {name: float(f"{rate:.3g}") for name, rate in asdict(rates).items()},
+        "seconds_said": {name: round(value, 2) for name, value in said.items()},
+        "seconds_taken": {name: round(value, 2) for name, value in found.items()},
+        "taken_in_said": round(sum(found.values()) / sum(said.values()), 2),
     }
 
 

@@ -29,15 +29,15 @@ FLOORS = {
         "patterns", "patches", "paper",
     ],
     "edges": [
-        "blocks", "distributed", "persistence._file", "persistence._values",
+        "blocks", "distributed", "planning", "persistence._file", "persistence._values",
         "persistence._estimators", "persistence", "datasets._idx", "datasets._progress",
         "datasets._sources", "datasets._loaders", "datasets", "records", "tables._table",
         "tables._content", "tables._csv", "tables._frames", "tables._arrays", "tables",
         "evaluation", "inspection", "plots", "peers", "reproduction._points",
         "reproduction._measure", "reproduction._report", "reproduction", "reproduction.__main__",
-        "cli", "cli._signals", "cli._output", "cli._reading", "cli.fit", "cli.predict",
-        "cli.evaluate", "cli.inspect", "cli.data", "cli.reproduce", "cli.bench", "cli.app",
-        "cli.__main__",
+        "cli", "cli._signals", "cli._output", "cli._reading", "cli._large", "cli.fit",
+        "cli.predict", "cli.evaluate", "cli.inspect", "cli.data", "cli.reproduce", "cli.bench",
+        "cli.plan", "cli.app", "cli.__main__",
     ],
 }  # fmt: skip
 ORDER = [name for floor in FLOORS.values() for name in floor]

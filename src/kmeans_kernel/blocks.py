@@ -10,16 +10,16 @@ well: a list of them, or an object whose `__iter__` opens a file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from sklearn.pipeline import Pipeline
 
 from kmeans_kernel._sources import BLOCK_BYTES, ArrayBlocks
 
-__all__ = ["ArrayBlocks", "ParquetBlocks"]
+__all__ = ["ArrayBlocks", "ParquetBlocks", "Transformed", "fit_pipeline"]
 
 
 class ParquetBlocks:
@@ -31,6 +31,7 @@ class ParquetBlocks:
     target : the column of the labels
     weight : the column of the weights, if there is one
     drop : columns that are no features
+    drop_missing : whether to leave out rows with missing values; else they are an error
     rows : how many make a block; about 32 MB of them by default
 
     Attributes
@@ -45,9 +46,11 @@ class ParquetBlocks:
         *,
         weight: str | None = None,
         drop: Sequence[str] = (),
+        drop_missing: bool = False,
         rows: int | None = None,
     ) -> None:
         self.path, self.target, self.weight = Path(path), target, weight
+        self.drop_missing = drop_missing
         self.files = sorted(self.path.glob("*.parquet")) if self.path.is_dir() else [self.path]
         if not self.files or not self.files[0].exists():
             raise FileNotFoundError(f"{self.path} is no Parquet file, nor a directory of some.")
@@ -59,35 +62,42 @@ class ParquetBlocks:
                 )
         others = {target, weight, *drop}
         self.feature_names = [name for name in columns if name not in others]
-        self.rows = rows or max(1, BLOCK_BYTES // (8 * max(1, len(self.feature_names))))
+        if not self.feature_names:
+            raise ValueError(f"{self.files[0]} has no column that is a feature.")
+        self.rows = rows or max(1, BLOCK_BYTES // (8 * len(self.feature_names)))
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         import polars as pl
 
+        needed = [*self.feature_names, self.target, *filter(None, [self.weight])]
         for file in self.files:
-            missing = {self.target, *self.feature_names} - set(self._columns(file))
+            missing = [name for name in needed if name not in self._columns(file)]
             if missing:
-                raise ValueError(
-                    f"{file} has no column {min(missing)!r}, which {self.files[0]} has."
-                )
-            frame = pl.scan_parquet(file)
+                raise ValueError(f"{file} has no column {missing[0]!r}, which {self.files[0]} has.")
+            frame = pl.scan_parquet(file).select(needed)
             n_rows = frame.select(pl.len()).collect().item()
             for start in range(0, n_rows, self.rows):
-                yield self._block(file, frame.slice(start, self.rows).collect())
+                yield self._block(file, start, frame.slice(start, self.rows).collect())
 
-    def _block(self, file: Path, block: Any) -> tuple[Any, ...]:
-        try:
-            X = block.select(self.feature_names).to_numpy()
-            if X.dtype.kind not in "fiub":
-                raise ValueError
-        except ValueError:
-            words = [n for n in self.feature_names if not block[n].dtype.is_numeric()]
+    def _block(self, file: Path, start: int, block: Any) -> tuple[Any, ...]:
+        types = zip(block.columns, block.dtypes, strict=True)
+        features = set(self.feature_names)
+        words = [name for name, kind in types if name in features and not _is_number(kind)]
+        if words:
             raise ValueError(
                 f"{file} has columns that are no numbers: {', '.join(words[:5])}. Encode them, or "
                 "name them in drop."
-            ) from None
+            )
+        if self.drop_missing:
+            block = block.drop_nulls().drop_nans()
+        unlabelled = block[self.target].is_null()
+        if unlabelled.any():
+            raise ValueError(
+                f"{file} has no label in column {self.target!r} at row "
+                f"{start + unlabelled.arg_max()}. Leave such rows out; drop_missing does."
+            )
         weights = None if self.weight is None else block[self.weight].to_numpy()
-        return np.ascontiguousarray(X), block[self.target].to_numpy(), weights
+        return block.select(self.feature_names), block[self.target].to_numpy(), weights
 
     @staticmethod
     def _columns(file: Path) -> list[str]:
@@ -95,3 +105,63 @@ class ParquetBlocks:
 
         names: list[str] = pl.scan_parquet(file).collect_schema().names()
         return names
+
+
+def _is_number(kind: Any) -> bool:
+    import polars as pl
+
+    return bool(kind.is_numeric() or kind == pl.Boolean)
+
+
+class Transformed:
+    """Blocks that go through a function on their way.
+
+    Parameters
+    ----------
+    blocks : re-iterable, of (X, y) or (X, y, sample_weight)
+    function : of the rows of a block
+    """
+
+    def __init__(self, blocks: Iterable[Any], function: Callable[[Any], Any]) -> None:
+        self.blocks, self.function = blocks, function
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        for X, *others in self.blocks:
+            if len(others[0]):
+                yield self.function(X), *others
+
+
+def fit_pipeline(pipeline: Pipeline, blocks: Iterable[Any], **options: Any) -> Pipeline:
+    """Fit a pipeline that ends in our classifier to rows that come in blocks.
+
+    The steps before it must have `partial_fit`, as StandardScaler does. `options` are for the fit
+    of the classifier.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from kmeans_kernel import KMeansKernelClassifier
+    >>> from kmeans_kernel.blocks import ArrayBlocks, fit_pipeline
+    >>> X, y = np.arange(40.0).reshape(20, 2), np.arange(20) // 10
+    >>> model = make_pipeline(StandardScaler(), KMeansKernelClassifier(2, random_state=0))
+    >>> fit_pipeline(model, ArrayBlocks(X, y, rows=8)).score(X, y)
+    1.0
+    """
+    for name, step in pipeline.steps[:-1]:
+        if step is None or step == "passthrough":
+            continue
+        if not hasattr(step, "partial_fit"):
+            raise ValueError(
+                f"step {name!r} of the pipeline, {type(step).__name__}, cannot be fitted block by "
+                "block: it has no partial_fit."
+            )
+        if hasattr(step, "_reset"):
+            step._reset()
+        for X, y, *_ in blocks:
+            if len(y):
+                step.partial_fit(X)
+        blocks = Transformed(blocks, step.transform)
+    pipeline.steps[-1][1].fit(blocks, **options)
+    return pipeline

@@ -19,6 +19,8 @@ import dask.array as da
 import numpy as np
 import numpy.typing as npt
 from dask.delayed import Delayed, delayed
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 
 from kmeans_kernel._sources import Check
 from kmeans_kernel._stream import Part, T, Visitor
@@ -201,3 +203,24 @@ def _aligned(name: str, values: Any, X: Any, n_blocks: int) -> list[Delayed]:
             f"is not known. Make both from one frame, or call compute_chunk_sizes() of both first."
         )
     return found
+
+
+def fit_pipeline(pipeline: Pipeline, X: Any, y: Any, **options: Any) -> Pipeline:
+    """Fit StandardScaler and our classifier to rows of Dask, scaled where they are."""
+    scaler, classifier = (step for _, step in pipeline.steps)
+    names = column_names(X, y)
+    if isinstance(y, str):
+        X, y = X.drop(columns=y), X[y]
+    values = X if isinstance(X, da.Array) else X.to_dask_array()
+    values = values.astype(np.float64)
+    mean, deviation = dask.compute(values.mean(axis=0), values.std(axis=0))
+    # Two rows that have the mean and the deviation of all.
+    rows: Any = np.vstack([mean - deviation, mean + deviation])
+    if names is not None:
+        import pandas as pd
+
+        rows = pd.DataFrame(rows, columns=names)
+    scaler.fit(rows)
+    bare = StandardScaler().fit(np.asarray(rows))  # partitions come without names
+    classifier.fit(values.map_blocks(bare.transform, dtype=np.float64), y, **options)
+    return pipeline

@@ -13,6 +13,7 @@ from kmeans_kernel.cli.bench import bench
 from kmeans_kernel.cli.evaluate import evaluate
 from kmeans_kernel.cli.fit import fit
 from kmeans_kernel.cli.inspect import inspect
+from kmeans_kernel.cli.plan import plan
 from kmeans_kernel.cli.predict import predict
 from kmeans_kernel.cli.reproduce import reproduce
 
@@ -21,7 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for verb in (fit, predict, evaluate, inspect, reproduce, bench):
+for verb in (fit, predict, evaluate, inspect, reproduce, bench, plan):
     app.command()(verb)
 app.add_typer(data.app, name="data")
 

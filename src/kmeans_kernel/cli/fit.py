@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from kmeans_kernel.cli._large import blocks_of, fit_on_cluster, large_kind
 from kmeans_kernel.cli._output import (
     AsJson,
     Quiet,
@@ -31,7 +32,7 @@ from kmeans_kernel.cli._reading import (
 from kmeans_kernel.files import check_writable
 
 if TYPE_CHECKING:
-    from kmeans_kernel.tables import Table
+    from kmeans_kernel.tables import Format, Table
 
 
 STANDARD_OUTPUT = Path("/dev/stdout")
@@ -101,6 +102,25 @@ def fit(
     seed: Annotated[
         int, typer.Option(help="Decides the first centroids and what is held out.")
     ] = 0,
+    blocks: Annotated[
+        bool,
+        typer.Option(
+            "--blocks",
+            help="Read a Parquet or CSV file in blocks, as is done by itself if it does not fit "
+            "into memory, and for a directory of Parquet files.",
+        ),
+    ] = False,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="With blocks, a file from which an interrupted fit goes on."),
+    ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="The scheduler of a Dask cluster, tcp://host:8786, whose workers read the file.",
+        ),
+    ] = None,
     file_format: FormatOption = None,
     drop: Drop = [],  # noqa: B006
     drop_missing: DropMissing = False,
@@ -128,27 +148,36 @@ def fit(
         output = STANDARD_OUTPUT if str(output) == "-" else output
         check_writable(output, *filter(None, [data, target]))
         how = how_to_read(target, file_format, drop, drop_missing, zero_based)
-        table = read(data, "train", how, quiet=quiet, labels=True)
         given = {
             "regularization": regularization, "gamma": gamma, "border": border, "lift": lift,
         }  # fmt: skip
         options = {name: value for name, value in given.items() if value is not None}
         kind = features and features.value
-        estimator = make_estimator(
-            table, kind, None if q is None else representatives(q), seed, options
-        )
-        with training_bars(quiet=quiet):
-            estimator.fit(table.X, table.y)
+        n_wanted = None if q is None else representatives(q)
+        large = large_kind(data, file_format, wanted=blocks or dask is not None)
+        if large is not None:
+            if kind not in (None, "table"):
+                raise ValueError(f"rows in blocks are columns of a table, not {kind}.")
+            estimator = table_estimator(n_wanted, seed, options)
+            with training_bars(quiet=quiet):
+                n_rows = fit_large(
+                    estimator, data, large, target, drop, drop_missing, dask, checkpoint, quiet
+                )
+        else:
+            table = read(data, "train", how, quiet=quiet, labels=True)
+            estimator, n_rows = make_estimator(table, kind, n_wanted, seed, options), len(table.X)
+            with training_bars(quiet=quiet):
+                estimator.fit(table.X, table.y)
         save_model(estimator, output)
         if verbose:
             for stage, seconds in classifier_of(estimator).stage_seconds_.items():
                 err.print(f"{seconds:.2f} s for {stage}")
-        found = {"model": str(output), "rows": len(table.X), **describe(estimator)}
+        found = {"model": str(output), "rows": n_rows, **describe(estimator)}
         if as_json and output != STANDARD_OUTPUT:
             write_json(found)
         elif not quiet:
             (err if output == STANDARD_OUTPUT else out).print(
-                f"{len(table.X)} rows, {len(found['classes'])} classes, "
+                f"{n_rows} rows, {len(found['classes'])} classes, "
                 f"{found['representatives']} representatives; saved to {output}"
             )
 
@@ -162,6 +191,39 @@ def representatives(text: str) -> int | Literal["auto"]:
     raise ValueError(f"--representatives must be a whole number of at least 1 or auto, got {text}.")
 
 
+def fit_large(
+    estimator: Any,
+    data: str,
+    kind: Format,
+    target: str | None,
+    drop: list[str],
+    drop_missing: bool,
+    dask: str | None,
+    checkpoint: Path | None,
+    quiet: bool,
+) -> int:
+    """Fit to rows in blocks, here or on a cluster; return how many there were."""
+    from kmeans_kernel.blocks import fit_pipeline
+
+    if dask is not None:
+        if drop_missing or checkpoint is not None:
+            raise ValueError("--drop-missing and --checkpoint do not go with --dask.")
+        return fit_on_cluster(estimator, dask, data, kind, target, drop)
+    with blocks_of(data, kind, target, drop, drop_missing=drop_missing, quiet=quiet) as rows:
+        fit_pipeline(estimator, rows, checkpoint=checkpoint)
+    return int(estimator[-1].representative_counts_.sum())
+
+
+def table_estimator(q: int | Literal["auto"] | None, seed: int, options: dict[str, Any]) -> Any:
+    """Return the estimator for a table, unfitted."""
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    from kmeans_kernel import KMeansKernelClassifier
+
+    return make_pipeline(StandardScaler(), KMeansKernelClassifier(q, random_state=seed, **options))
+
+
 def make_estimator(
     table: Table,
     features: str | None,
@@ -170,18 +232,13 @@ def make_estimator(
     options: dict[str, Any],
 ) -> Any:
     """Return the estimator for a table or for images, unfitted."""
-    from kmeans_kernel import KMeansKernelClassifier, image_classifier, paper
+    from kmeans_kernel import image_classifier, paper
 
     kind = features or ("raw" if table.are_images else "table")
     if kind == "table":
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import StandardScaler
-
         if table.are_images:
             raise ValueError("images have no columns to standardise; use --features raw.")
-        return make_pipeline(
-            StandardScaler(), KMeansKernelClassifier(q, random_state=seed, **options)
-        )
+        return table_estimator(q, seed, options)
     if kind == "patterns":
         estimator: Any = image_classifier(random_state=seed)
     elif "gamma" in options:

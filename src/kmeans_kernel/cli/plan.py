@@ -1,0 +1,117 @@
+"""kmeans-kernel plan."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table as RichTable
+
+from kmeans_kernel.cli._output import AsJson, Quiet, Verbose, one_sentence, out, write_json
+
+if TYPE_CHECKING:
+    from kmeans_kernel.planning import Plan
+
+
+class FitOn(StrEnum):
+    """What the coefficients are fitted to."""
+
+    samples = "samples"
+    representatives = "representatives"
+
+
+def plan(
+    rows: Annotated[float, typer.Option(min=1, help="How many rows, 1e9 for instance.")],
+    features: Annotated[int, typer.Option(min=1, help="How many features a row has.")],
+    classes: Annotated[int, typer.Option(min=2, help="How many classes there are.")],
+    q: Annotated[
+        int, typer.Option("--representatives", "-q", min=1, help="Representatives per class.")
+    ] = 100,
+    workers: Annotated[int, typer.Option(min=1, help="Processes, on one machine or many.")] = 1,
+    threads: Annotated[int, typer.Option(min=1, help="Cores of each.")] = 1,
+    memory: Annotated[
+        float | None, typer.Option(min=0, help="What each has, in GB; to say whether it fits.")
+    ] = None,
+    iterations: Annotated[int, typer.Option(min=1, help="Those of K-means.")] = 30,
+    network: Annotated[
+        float, typer.Option(min=0.001, help="Between two workers, in GB a second.")
+    ] = 1.25,
+    fit_on: Annotated[
+        FitOn, typer.Option(help="What the coefficients are fitted to.")
+    ] = FitOn.samples,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Tell what a fit to rows in blocks will take, before it is begun.
+
+    The speed of a core is measured here, in some seconds; workers are taken for as fast.
+
+    Example:
+
+    \b
+    kmeans-kernel plan --rows 1e9 --features 768 --classes 100 -q 50 --workers 64
+    """
+    with one_sentence(verbose=verbose):
+        from kmeans_kernel.planning import Problem, measure_rates
+        from kmeans_kernel.planning import plan as make_plan
+
+        problem = Problem(
+            rows, features, classes, q, workers, threads, iterations,
+            on_samples=fit_on is FitOn.samples,
+        )  # fmt: skip
+        rates = measure_rates(problem, network * 1e9)
+        found = make_plan(problem, rates, None if memory is None else memory * 1e9)
+        if as_json:
+            write_json(found.as_dict())
+        elif not quiet:
+            print_plan(found)
+
+
+def print_plan(found: Plan) -> None:
+    """Write it for a person."""
+    problem, seconds = found.problem, found.seconds
+    facts = RichTable(box=None, show_header=False)
+    facts.add_row("representatives", f"{problem.m:,} ({problem.q} of each class)")
+    facts.add_row("rows in float32", size(problem.bytes_of_rows))
+    facts.add_row("memory of a worker", size(problem.bytes_per_worker))
+    facts.add_row("network, an iteration", size(problem.network_bytes_per_iteration))
+    facts.add_row("network, the fit", size(problem.network_bytes_of_fit))
+    out.print(facts)
+    work = RichTable("", "operations", "a core, a second", "time", box=None)
+    rates = found.rates
+    iteration = f"K-means, 1 + {problem.iterations} visits"
+    visits = 1 + problem.iterations
+    work.add_row(iteration, count(visits * problem.kmeans_operations), count(rates.kmeans),
+                 time(seconds["kmeans"]))  # fmt: skip
+    work.add_row("fit, one visit", count(problem.fit_operations), count(rates.fit),
+                 time(seconds["fit"]))  # fmt: skip
+    work.add_row("solve, one worker", count(problem.solve_operations), count(rates.solve),
+                 time(seconds["solve"]))  # fmt: skip
+    work.add_row("network", "", "", time(seconds["network"]))
+    work.add_row("all", "", "", time(seconds["all"]))
+    out.print(work)
+    out.print(f"bottleneck: {found.bottleneck}")
+
+
+def size(n: float) -> str:
+    """Return bytes with a unit."""
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if n < 1000:
+            return f"{n:.3g} {unit}"
+        n /= 1000
+    return f"{n:.3g} PB"
+
+
+def count(n: float) -> str:
+    """Return a large number."""
+    return f"{n:.2g}"
+
+
+def time(seconds: float) -> str:
+    """Return a time with a unit."""
+    for unit, length in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.3g} {unit}"
+    return f"{seconds:.2g} s"
