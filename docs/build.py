@@ -21,9 +21,12 @@ from typer.main import get_command
 
 import kmeans_kernel
 from benchmarks import draw
+from experiments import draw as beyond_draw
 from experiments import images, tables
 from kmeans_kernel import datasets, paper, peers, reproduction
 from kmeans_kernel.cli.app import app
+from kmeans_kernel.cli.plan import size as bytes_of
+from kmeans_kernel.cli.plan import time as time_of
 from kmeans_kernel.files import write_whole
 from kmeans_kernel.records import read_json, read_rows, write_json
 from kmeans_kernel.reproduction import _report, summary
@@ -72,6 +75,11 @@ def generated() -> dict[Path, str]:
         ROOT / "docs" / "method.md": {
             "tables": tables_table(),
             "calibration": calibration_table(),
+        },
+        ROOT / "docs" / "scaling.md": {
+            "beyond": beyond_table(),
+            "plan": plan_table(),
+            "sums": sums_table(),
         },
         ROOT / "docs" / "images.md": {
             "image test": image_test_table(),
@@ -267,6 +275,77 @@ def table_means(key: str) -> dict[str, dict[str, float]]:
         table: {method: statistics.mean(values) for method, values in methods.items()}
         for table, methods in found.items()
     }
+
+
+def beyond_table() -> str:
+    """Return what was measured beyond memory and beyond one process."""
+    rows = read_rows(EXPERIMENTS / "beyond.json")
+    found = {row["what"]: row for row in rows if row["what"] not in ("same", "plan")}
+    lines = ["| what | |", "|---|---|"]
+    for row in rows:
+        if row["what"] == "same":
+            for way, one in row["ways"].items():
+                lines.append(
+                    f"| {row['data']}: {way}, against rows in memory | of {row['test_rows']} test "
+                    f"rows {one['labels_that_differ']} get another label; scores differ by at most "
+                    f"{one['largest_difference_of_scores']:.0e} |"
+                )
+    file, words = found["file"], found["sparse"]
+    lines += [
+        f"| a file of {file['gigabytes']:.0f} GB, {file['rows']:,} rows | at most "
+        f"{file['peak_gigabytes']:.2f} GB of memory |",
+        f"| sparse, 20,000 × 50,000: rows {words['megabytes_of_the_rows']:.0f} MB, representatives "
+        f"{words['megabytes_of_the_representatives']:.0f} MB | {words['megabytes_taken']} MB taken; "
+        f"dense rows would be {words['megabytes_if_dense']:,} MB |",
+        f"| two processes against one, a thread each, {found['workers']['rows']:,} rows | "
+        f"{found['workers']['times_faster']:.2f} times faster |",
+        f"| `partial_fit`, MNIST in batches of 1000, Q = 100 | "
+        f"{found['stream']['error_percent']:.2f} % error; all at once, the paper's fit: "
+        f"{found['stream']['error_percent_of_all_at_once']:.2f} % |",
+    ]
+    return with_note(lines, "`python -m experiments.beyond`", rows)
+
+
+def plan_table() -> str:
+    """Return what was planned, and what it took."""
+    rows = [row for row in read_rows(EXPERIMENTS / "beyond.json") if row["what"] == "plan"]
+    lines = [
+        "| rows | features | classes | Q | K-means: said, took | fit: said, took | took / said |",
+        "|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for row in rows:
+        said, taken = row["seconds_said"], row["seconds_taken"]
+        lines.append(
+            f"| {row['rows']:,} | {row['features']} | {row['classes']} | {row['q']} "
+            f"| {said['kmeans']:.1f}, {taken['kmeans']:.1f} s "
+            f"| {said['fit']:.1f}, {taken['fit']:.1f} s | {row['taken_in_said']:.2f} |"
+        )
+    return with_note(lines, "`python -m experiments.beyond`", rows)
+
+
+def sums_table() -> str:
+    """Return what fits to more and more rows take."""
+    rows = read_rows(EXPERIMENTS / "beyond.json")
+    counts = beyond_draw.WORKERS
+    lines = [
+        "| rows | in float32 | operations, K-means iteration | fit | memory of a worker | network, "
+        f"iteration, {max(counts)} workers | "
+        + " | ".join(f"time, {n} {'core' if n == 1 else 'workers'}" for n in counts)
+        + f" | most of it, {max(counts)} workers |",
+        "|---:" * (6 + len(counts)) + "|---|",
+    ]
+    for n in beyond_draw.ROWS:
+        found = beyond_draw.plans(rows, n)
+        most = found[max(counts)]
+        problem = most.problem
+        times = " | ".join(time_of(one.seconds["all"]) for one in found.values())
+        lines.append(
+            f"| {n:,.0f} | {bytes_of(problem.bytes_of_rows)} | {problem.kmeans_operations:.1e} "
+            f"| {problem.fit_operations:.1e} | {bytes_of(problem.bytes_per_worker)} "
+            f"| {bytes_of(problem.network_bytes_per_iteration)} | {times} "
+            f"| {most.bottleneck.split(':')[0]} |"
+        )
+    return with_note(lines, "`python -m experiments.beyond`", rows[-1:])
 
 
 def tables_table() -> str:
@@ -486,6 +565,7 @@ def untyped(found: inspect.Signature, *, drop_self: bool = False) -> str:
 PICTURES: dict[str, tuple[Path, Callable[[Any], bytes], Any]] = {
     "peers.png": (BENCHMARKS / "peers.json", peers.draw_peers, peers),
     "scaling.png": (BENCHMARKS / "scaling.json", draw.draw_scaling, draw),
+    "beyond.png": (EXPERIMENTS / "beyond.json", beyond_draw.draw_beyond, beyond_draw),
     "figure1.png": (EXPERIMENTS / "figure1.json", draw_reproduced("figure1"), _report),
     "figure2.png": (EXPERIMENTS / "figure2.json", draw_reproduced("figure2"), _report),
 }

@@ -7,6 +7,7 @@
 - file: a file of rows larger than memory should hold, read in blocks.
 - workers: a million rows on a Dask cluster of one process and of two, one thread each.
 - stream: MNIST in batches of 1000, each seen once, against the fit to all at once.
+- rates: what a core does at the sizes of docs/scaling.md.
 - plan: what `kmeans-kernel plan` says a fit in blocks takes, and what it took, on one thread.
 - sparse: rows of 50,000 features, nearly all zero.
 """
@@ -42,6 +43,7 @@ JOBS: list[dict[str, Any]] = [
     {"what": "sparse"},
     {"what": "workers"},
     {"what": "file"},
+    {"what": "rates", "features": 768, "classes": 100, "q": 20},
     *(
         {"what": "plan", "rows": n, "features": d, "classes": K, "q": q}
         for n, d, K, q in [
@@ -66,7 +68,7 @@ def measure(what: str, **job: Any) -> dict[str, Any]:
     """Do one of the jobs."""
     jobs = {
         "same": same, "file": file, "workers": workers, "stream": stream, "sparse": words,
-        "plan": planned,
+        "plan": planned, "rates": rates_of,
     }  # fmt: skip
     return jobs[what](**job)
 
@@ -263,6 +265,11 @@ def planned(rows: int, features: int, classes: int, q: int) -> dict[str, Any]:
         "seconds_taken": {name: round(value, 2) for name, value in found.items()},
         "taken_in_said": round(sum(found.values()) / sum(said.values()), 2),
     }
+
+
+def rates_of(features: int, classes: int, q: int) -> dict[str, Any]:
+    """Measure what a core does, for the sums in docs/scaling.md."""
+    return asdict(measure_rates(Problem(1e6, features, classes, q)))
 
 
 def _cluster(count: int) -> LocalCluster:

@@ -31,7 +31,7 @@ def test_network_is_the_representatives_out_and_the_sums_back():
     [
         (Problem(1e9, 1000, 2, 10), None, "kmeans"),
         (Problem(1e7, 10, 10, 200), None, "fit"),
-        (Problem(1e4, 10, 100, 200), None, "solve"),
+        (Problem(1e4, 10, 100, 200, workers=50), None, "solve"),
         (Problem(1e6, 1000, 1000, 1, workers=1000, iterations=300, on_samples=False), None,
          "network"),
         (Problem(1e6, 10, 10, 10_000), 8e9, "memory: .* q = "),
