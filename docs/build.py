@@ -287,16 +287,16 @@ def beyond_table() -> str:
             for way, one in row["ways"].items():
                 lines.append(
                     f"| {row['data']}: {way}, against rows in memory | of {row['test_rows']} test "
-                    f"rows {one['labels_that_differ']} get another label; scores differ by at most "
-                    f"{one['largest_difference_of_scores']:.0e} |"
+                    f"rows {one['labels_that_differ']} get another label; the largest difference "
+                    f"of float32 scores is {one['largest_difference_of_scores']:.1g} |"
                 )
     file, words = found["file"], found["sparse"]
     lines += [
         f"| a file of {file['gigabytes']:.0f} GB, {file['rows']:,} rows | at most "
         f"{file['peak_gigabytes']:.2f} GB of memory |",
         f"| sparse, 20,000 × 50,000: rows {words['megabytes_of_the_rows']:.0f} MB, representatives "
-        f"{words['megabytes_of_the_representatives']:.0f} MB | {words['megabytes_taken']} MB taken; "
-        f"dense rows would be {words['megabytes_if_dense']:,} MB |",
+        f"{words['megabytes_of_the_representatives']:.0f} MB | {words['megabytes_taken']} MB "
+        f"taken; dense rows would be {words['megabytes_if_dense']:,} MB |",
         f"| two processes against one, a thread each, {found['workers']['rows']:,} rows | "
         f"{found['workers']['times_faster']:.2f} times faster |",
         f"| `partial_fit`, MNIST in batches of 1000, Q = 100 | "
