@@ -236,6 +236,15 @@ def test_only_the_blocks_that_are_wanted_are_looked_at():
     assert Blocks([], Check("it"), ALONE).sum(Part()) is None
 
 
+def test_a_visit_is_told(table, capsys):
+    X, y = table
+    fit(ArrayBlocks(X, y, rows=100), verbose=True, **GIVEN)
+    said = capsys.readouterr().err
+    assert "visit 1: 700 of 700 rows" in said
+    assert "visit 2: 700 of 700 rows" in said
+    assert "solving for 24 representatives" in said
+
+
 def test_rows_are_joined_with_their_weights():
     one = Labelled(np.ones((2, 1)), np.zeros(2, dtype=int), np.arange(2))
     two = Labelled(np.ones((1, 1)), np.ones(1, dtype=int), np.arange(2), np.array([3.0]))

@@ -65,6 +65,7 @@ class Printed(Silent):
         self._done_rows = 0
         self._start = perf_counter()
         self._at_work: dict[object, str] = {}
+        self._visits, self._visit_began = 0, perf_counter()
         self._lock = Lock()  # classes may be at work in several threads
 
     def iteration(self, label: object, n_iter: int, deviation: float) -> None:
@@ -88,6 +89,19 @@ class Printed(Silent):
                 f"{found.n_iter} iterations, deviation {found.deviation:.1e}; "
                 f"about {left:.0f} s left\n"
             )
+
+    def visited(self, done: int, n_rows: int) -> None:
+        """Rewrite the line of a visit, on a terminal; when it ends, the line stays."""
+        spent = perf_counter() - self._visit_began
+        left = spent / max(1, done) * (n_rows - done)
+        ended = done >= n_rows
+        if sys.stderr.isatty() or ended:
+            home = "\r\033[K" if sys.stderr.isatty() else ""
+            what = f"{spent:.0f} s" if ended else f"about {left:.0f} s left"
+            line = f"{home}visit {self._visits + 1}: {done:,} of {n_rows:,} rows, {what}"
+            self._write(line + ("\n" if ended else ""))
+        if ended:
+            self._visits, self._visit_began = self._visits + 1, perf_counter()
 
     def tried(self, kernel: Kernel, loss: float) -> None:
         """Write what was tried."""

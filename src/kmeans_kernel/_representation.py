@@ -47,6 +47,9 @@ class ClusterWatcher(Protocol):
     def class_done(self, label: object, n_rows: int, found: Clustering) -> None:
         """Hear that K-means of the class `label` ended."""
 
+    def visited(self, done: int, n_rows: int) -> None:
+        """Hear how many rows of a visit were seen, where rows come in blocks."""
+
     def moved(self, centroids: dict[int, Array]) -> None:
         """Hear where the centroids of the classes are, where rows come in blocks."""
 
@@ -58,6 +61,9 @@ class Unwatched:
         """Do nothing."""
 
     def class_done(self, label: object, n_rows: int, found: Clustering) -> None:
+        """Do nothing."""
+
+    def visited(self, done: int, n_rows: int) -> None:
         """Do nothing."""
 
     def moved(self, centroids: dict[int, Array]) -> None:

@@ -19,7 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 
 from kmeans_kernel._lazy import LazyRows
-from kmeans_kernel._stream import Block, Look, Part, Seen, Stream, T, Visitor
+from kmeans_kernel._stream import Block, Look, Part, Seen, Stream, T, Tell, Visitor
 from kmeans_kernel._validation import as_floats, check_finite, class_factors
 from kmeans_kernel._workers import ALONE, Workers
 
@@ -111,27 +111,38 @@ class Blocks:
     source : gives the blocks, each time it is iterated over
     check : what they have to pass
     workers : who looks at them
+    tell : hears how many rows of a visit were seen
     """
 
     source: Iterable[Any]
     check: Check
     workers: Workers = ALONE
+    tell: Tell | None = None
 
     def sum(self, part: Part[T], only: frozenset[int] | None = None) -> T | None:
         """Return the sum over the blocks, or some of them, in their order."""
 
-        def look(numbered: tuple[int, Any]) -> T | None:
+        def look(numbered: tuple[int, Any]) -> tuple[int, T | None]:
             number, rows = numbered
             block = self.check(number, rows)
-            return None if block is None else part(number, block)
+            return (0, None) if block is None else (len(block.y), part(number, block))
 
+        done = 0
         numbered = ((k, rows) for k, rows in enumerate(self.source) if only is None or k in only)
         total: T | None = None
         while some := list(islice(numbered, self.workers.count)):
-            found = [one for one in self.workers.map(look, some) if one is not None]
+            looked = self.workers.map(look, some)
+            found = [one for _, one in looked if one is not None]
+            done += sum(n for n, _ in looked)
+            if self.tell is not None and only is None:
+                self.tell(done)
             parts = found if total is None else [total, *found]
             total = reduce(add, parts) if parts else None
         return total
+
+    def telling(self, tell: Tell) -> Blocks:
+        """Return the same; it tells how many rows of a visit it has seen."""
+        return replace(self, tell=tell)
 
     def trusting(self) -> Blocks:
         """Return the same without the look at every number, which once is enough for."""

@@ -103,6 +103,10 @@ class Saving:
         self._last = monotonic()
         self._watcher.moved(centroids)
 
+    def visited(self, done: int, n_rows: int) -> None:
+        """Pass it on."""
+        self._watcher.visited(done, n_rows)
+
     def iteration(self, label: object, n_iter: int, deviation: float) -> None:
         """Pass it on."""
         self._watcher.iteration(label, n_iter, deviation)

@@ -8,11 +8,11 @@ functions are values without hidden state, so that they can be sent to where the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import add
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -64,6 +64,12 @@ class Visitor(Protocol):
 
     def trusting(self) -> Visitor:
         """Return the same for later visits: what was once checked need not be again."""
+
+    def telling(self, tell: Tell) -> Visitor:
+        """Return the same; it tells how many rows of a visit it has seen, if it knows."""
+
+
+Tell: TypeAlias = Callable[[int], None]
 
 
 class PartOfRows(Protocol[T_co]):
@@ -233,6 +239,11 @@ class Stream:
     def squashed(self, squash: Squash | None) -> Stream:
         """Return the rows squashed."""
         return self if squash is None else replace(self, squash=squash)
+
+    def telling(self, tell: Callable[[int, int], None]) -> Stream:
+        """Return the same; `tell` hears how many rows of a visit were seen, and of how many."""
+        n_rows = len(self)
+        return replace(self, visitor=self.visitor.telling(lambda done: tell(done, n_rows)))
 
     def sum(self, part: PartOfRows[T]) -> T:
         """Return the sum of what a function gives for the rows of each block."""

@@ -432,6 +432,8 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
             shape = len(data.classes), data.width
             start = saved.start_for(*shape) or start
             watcher = saved.watching(watcher, *shape)
+        if isinstance(data, Stream):
+            data = data.telling(watcher.visited)
         training = train(
             data,
             settings,

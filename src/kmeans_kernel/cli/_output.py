@@ -20,6 +20,7 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     SpinnerColumn,
+    TaskID,
     TextColumn,
     TimeRemainingColumn,
 )
@@ -169,6 +170,16 @@ class TrainingBars:
         self._bars = bars
         self._kmeans = bars.add_task("K-means", total=sum(row_counts))
         self._at_work: dict[object, str] = {}
+        self._visit: TaskID | None = None
+
+    def visited(self, done: int, n_rows: int) -> None:
+        """Move the bar of a visit to rows in blocks."""
+        if self._visit is None:
+            self._visit = self._bars.add_task("rows of this visit", total=n_rows)
+        if done >= n_rows:
+            self._bars.reset(self._visit)
+        else:
+            self._bars.update(self._visit, completed=done)
 
     def moved(self, centroids: dict[int, Any]) -> None:
         """Be told by class instead."""
