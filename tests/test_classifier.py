@@ -288,7 +288,7 @@ BAD_PARAMETERS = [
     ("regularization", "none", "a number of at least 0 and at most 1e\\+30, got 'none'"),
     ("gamma", "scale", "a number above 0 and at most 1e\\+06, got 'scale'"),
     ("fit_on", "rows", "one of 'samples', 'representatives', got 'rows'"),
-    ("n_jobs", 0, "whole number other than 0"),
+    ("n_jobs", 0, "a whole number other than 0, or None, got 0"),
     ("squash", True, "one of 'auto', 'learned', got True"),
     ("feature_scales", "yes", "one of 'auto', 'learned', got 'yes'"),
     ("class_weight", "even", "a dict from labels to weights, 'balanced' or None, got 'even'"),

@@ -13,10 +13,12 @@ import pandas as pd
 import pytest
 from distributed import Client, LocalCluster
 from sklearn.datasets import make_classification
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from kmeans_kernel import KMeansKernelClassifier
 from kmeans_kernel._progress import Silent, watched_by
-from kmeans_kernel.distributed import Partitions
+from kmeans_kernel.distributed import Partitions, fit_pipeline
 
 GIVEN = {"gamma": 1.0, "regularization": 1e-4, "feature_scales": None}
 
@@ -136,6 +138,63 @@ def test_frames_with_the_name_of_the_column_of_labels(table, scheduler):
     np.testing.assert_allclose(chances.compute(), found.predict_proba(X))
 
 
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # Dask's own
+def test_frames_of_parquet_files(table, tmp_path, scheduler):
+    """Dask joins small partitions of a column that is read alone."""
+    frame = frame_of(table)
+    for k in range(10):
+        frame.iloc[90 * k : 90 * (k + 1)].to_parquet(tmp_path / f"{k}.parquet", index=False)
+    lazy = dd.read_parquet(tmp_path)
+    X = frame.drop(columns="label")
+    whole = fit(X, frame["label"], **GIVEN)
+    assert_same(fit(lazy, "label", **GIVEN), whole, X)
+    assert_same(fit(lazy.drop(columns="label"), lazy["label"], **GIVEN), whole, X)
+
+
+def test_a_partition_may_be_empty(table):
+    frame = frame_of(table).sort_values("x0").reset_index(drop=True)
+    lazy = dd.from_pandas(frame, npartitions=6, sort=False)
+    some, here = lazy[lazy.x0 > 0], frame[frame.x0 > 0]
+    found = fit(some, "label", **GIVEN)
+    X = here.drop(columns="label")
+    assert_same(found, fit(X, here["label"], **GIVEN), X)
+    labels = found.predict(some.drop(columns="label"))
+    np.testing.assert_array_equal(labels.compute(), found.predict(X))
+
+
+def test_a_prediction_is_that_of_the_model_that_was_asked(table):
+    X, y = table
+    found = fit(X, y, **GIVEN)
+    before = found.predict(X)
+    lazy = found.predict(arrays(X, y)[0])
+    found.fit(X, (y + 1) % 3)
+    np.testing.assert_array_equal(lazy.compute(), before)
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_an_array_for_a_model_with_names(table):
+    frame = frame_of(table)
+    found = fit(frame.drop(columns="label"), frame["label"], **GIVEN)
+    labels = found.predict(arrays(*table)[0])
+    np.testing.assert_array_equal(labels.compute(), found.predict(frame.drop(columns="label")))
+    small = dd.from_pandas(frame.drop(columns="label").astype(np.float32), npartitions=2)
+    lazy = found.decision_function(small)
+    assert lazy.dtype == lazy.compute().dtype
+
+
+def test_the_pipeline_of_the_command_line_only(table):
+    lazy = dd.from_pandas(frame_of(table), npartitions=3)
+    for scaler in (MinMaxScaler(), StandardScaler(with_mean=False)):
+        with pytest.raises(ValueError, match="StandardScaler with its usual settings"):
+            fit_pipeline(make_pipeline(scaler, KMeansKernelClassifier(5)), lazy, "label")
+    holes = lazy.assign(x3=lazy.x3.where(lazy.x3 < 1))
+    pipeline = make_pipeline(StandardScaler(), KMeansKernelClassifier(5))
+    with pytest.raises(ValueError, match="column 'x3'"):
+        fit_pipeline(pipeline, holes, "label")
+    with pytest.raises(ValueError, match="no numbers: label"):
+        fit_pipeline(pipeline, lazy, "x1")
+
+
 def test_unknown_lengths_are_fine_if_both_are_alike(table):
     X, y = table
     lazy = dd.from_pandas(frame_of(table).assign(label=y), npartitions=5)
@@ -162,6 +221,7 @@ def test_labels_in_memory_and_weights(table):
         (lambda X, y: (X, None), "target y is None"),
         (lambda X, y: (X, "label"), "must be a column of X"),
         (lambda X, y: (X[:, 0], y), "two dimensions"),
+        (lambda X, y: (dask.delayed(1), y), "must be a Dask array or frame, got Delayed"),
         (lambda X, y: (X, y[:100]), "X has 900 rows, y has 100"),
         (lambda X, y: (X, y[:100].compute()), "X has 900 rows, y has 100"),
         (lambda X, y: (da.where(X > 3, np.nan, X), y), "NaN .block"),

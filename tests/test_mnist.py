@@ -35,7 +35,8 @@ def test_raw_fft_1000(mnist):
 
 
 def test_patches_300(mnist):
-    assert 1.9 <= error_percent(paper.patches(300, random_state=0), mnist) <= 2.6
+    # 2.54 to 2.67 from seed to seed
+    assert 1.9 <= error_percent(paper.patches(300, random_state=0), mnist) <= 2.75
 
 
 MEASURED_FIT = """

@@ -98,13 +98,41 @@ def test_the_model_is_computed_when_it_is_needed(stream, monkeypatch):
     assert len(calls) == 2
 
 
-def test_a_fit_starts_anew_and_a_stream_after_a_fit_too(stream):
+@pytest.mark.parametrize("fit_on", ["samples", "representatives"])
+def test_a_stream_goes_on_from_a_fit_and_a_fit_starts_anew(stream, fit_on, tmp_path):
     X, y = stream
-    found = run(X, y).fit(X, y)
-    assert found.fit_on == "samples"
-    assert found.relative_residual_ < 1e-6
-    found.partial_fit(X[:100], y[:100])
-    assert found.representative_counts_.sum() == 100
+    found = run(X, y, fit_on=fit_on).fit(X[:600], y[:600])
+    before = found.predict(X)
+    save_model(found, tmp_path / "fit.model")
+    found = load_model(tmp_path / "fit.model").partial_fit(X[600:605], y[600:605])
+    assert found.representative_counts_.sum() == 605
+    assert np.mean(found.predict(X) != before) < 0.02
+    save_model(found, tmp_path / "stream.model")
+    found = load_model(tmp_path / "stream.model")
+    regularization = found.regularization_
+    found.partial_fit(X[605:], y[605:])
+    assert found.regularization_ == regularization
+    assert found.representative_counts_.sum() == len(X)
+    assert found.score(X, y) > 0.9
+    assert found.fit(X[:50], y[:50]).representative_counts_.sum() == 50
+
+
+def test_a_refused_batch_leaves_the_model_as_it_was(stream):
+    X, y = stream
+    found = KMeansKernelClassifier(8, **GIVEN).fit(X, y)
+    before = found.predict(X)
+    with pytest.raises(ValueError, match="not among the classes"):
+        found.partial_fit(X, y + 1)
+    np.testing.assert_array_equal(found.predict(X), before)
+
+
+def test_equal_rows_take_one_representative(stream):
+    X, y = stream
+    first = np.concatenate([np.repeat(np.flatnonzero(y == k)[:1], 30) for k in range(3)])
+    found = KMeansKernelClassifier(8, **GIVEN).partial_fit(X[first], y[first])
+    found.partial_fit(X, y)
+    assert found.score(X, y) > 0.9
+    assert np.sort(found.representative_counts_)[3:].min() > 1
 
 
 def test_a_class_may_come_late(stream, tmp_path):
@@ -135,6 +163,8 @@ def test_memory_does_not_grow(stream):
         ({"n_representatives": "auto"}, {}, "n_representatives must be a number"),
         ({"class_weight": "balanced"}, {}, "class_weight a dict or None"),
         ({"border": 0.5}, {}, "border 0"),
+        ({"loss": "logistic"}, {}, "loss must not be 'logistic'"),
+        ({"squash": "learned"}, {}, "squash not 'learned'"),
     ],
 )
 def test_what_a_stream_cannot_do_is_said(stream, options, call, message):

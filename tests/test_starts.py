@@ -85,6 +85,8 @@ def test_a_checkpoint_of_another_fit_is_refused(table, tmp_path, monkeypatch):
         KMeansKernelClassifier(30, **GIVEN).fit(ArrayBlocks(X, y), checkpoint=file)
     with pytest.raises(ValueError, match="3 classes and 8 features, not 3 and 5"):
         KMeansKernelClassifier(30, **GIVEN).fit(ArrayBlocks(X[:, :5], y), checkpoint=file)
+    with pytest.raises(ValueError, match="checkpoint is for rows in blocks"):
+        KMeansKernelClassifier(30, **GIVEN).fit(X, y, checkpoint=file)
     file.write_bytes(b"nonsense")
     with pytest.raises(ValueError, match="no checkpoint of ours"):
         KMeansKernelClassifier(30, **GIVEN).fit(ArrayBlocks(X, y), checkpoint=file)

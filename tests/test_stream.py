@@ -4,7 +4,10 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import make_classification
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import RobustScaler, StandardScaler
 
 from kmeans_kernel import KMeansKernelClassifier
 from kmeans_kernel._assignment import nearest_sums
@@ -13,7 +16,7 @@ from kmeans_kernel._sources import Blocks, Check
 from kmeans_kernel._sphere import unit_rows
 from kmeans_kernel._stream import joined
 from kmeans_kernel._workers import ALONE
-from kmeans_kernel.blocks import ArrayBlocks, ParquetBlocks
+from kmeans_kernel.blocks import ArrayBlocks, ParquetBlocks, fit_pipeline
 from tests.reference import spherical_kmeans as twin
 
 GIVEN = {"gamma": 1.0, "regularization": 1e-4, "feature_scales": None}
@@ -194,12 +197,82 @@ def test_an_empty_block_and_a_class_in_the_last_are_fine(table):
         (lambda X, y: [(X, y), (X, np.arange(len(X)) % 3)], "Labels must be of one type"),
         (lambda X, y: [(X, y), (np.where(X > 2, np.nan, X), y)], "NaN .block 1, row"),
         (lambda X, y: [(X, y, -np.ones(len(X)))], "sample_weight of block 0"),
+        (lambda X, y: [(X, y, np.ones((len(X), 2)))], "sample_weight of block 0"),
+        (lambda X, y: [(X, np.where(y == "ape", None, y))], "one type that can be sorted"),
+        (lambda X, y: "rows/", "ParquetBlocks"),
         (lambda X, y: {"X": X}.items(), "block 0"),
     ],
 )
 def test_wrong_blocks_are_refused(table, blocks, message):
     with pytest.raises(ValueError, match=message):
         fit(blocks(*table), **GIVEN)
+
+
+class Once:
+    def __init__(self, X, y):
+        self.blocks = iter([(X, y)])
+
+    def __iter__(self):
+        return self.blocks
+
+
+class Shuffled:
+    def __init__(self, X, y):
+        self.X, self.y, self.rng = X, y, np.random.default_rng(0)
+
+    def __iter__(self):
+        order = self.rng.permutation(len(self.y))
+        return iter([(self.X[some], self.y[some]) for some in np.array_split(order, 3)])
+
+
+@pytest.mark.parametrize("blocks", [Once, Shuffled])
+def test_blocks_that_change_are_refused(table, blocks):
+    with pytest.raises(ValueError, match="not the same at every visit"):
+        fit(blocks(*table), **GIVEN)
+
+
+def test_blocks_of_frames_have_the_same_columns(table):
+    X, y = table
+    frame = pl.DataFrame(X)
+    found = fit([(frame[:300], y[:300]), (frame[300:], y[300:])], **GIVEN)
+    assert found.feature_names_in_.tolist() == frame.columns
+    with pytest.raises(ValueError, match="same columns, in the same order: .* block 0 and block 1"):
+        fit([(frame[:300], y[:300]), (frame[300:].select(frame.columns[::-1]), y[300:])])
+
+
+def test_a_block_without_weight_is_not_there(table):
+    X, y = table
+    weights = np.ones(len(X))
+    weights[:100] = 0
+    for loss in ("squared", "logistic"):
+        found = fit(ArrayBlocks(X, y, weights, rows=100), **GIVEN, loss=loss)
+        assert_same(found, fit(X[100:], y[100:], **GIVEN, loss=loss), X)
+    with pytest.raises(ValueError, match="no row that has a weight"):
+        fit(ArrayBlocks(X, y, 0 * weights), **GIVEN)
+
+
+def test_a_copy_of_a_memory_map_is_in_memory(table, tmp_path, monkeypatch):
+    X, y = table
+    mapped = np.memmap(tmp_path / "X", dtype=np.float64, mode="w+", shape=X.shape)
+    mapped[:] = X
+    monkeypatch.setattr("kmeans_kernel._sources.READ_WHOLE_UP_TO", 1000)
+    assert_same(fit(mapped.copy(), y, **GIVEN), fit(X, y, **GIVEN), X)
+    assert_same(fit(mapped[1:], y[1:], **GIVEN), fit(X[1:], y[1:], **GIVEN), X)
+
+
+def test_a_pipeline_is_fitted_in_blocks(table):
+    X, y = table
+    blocks = ArrayBlocks(5 * X + 3, y, rows=100)
+    model = make_pipeline(StandardScaler(), KMeansKernelClassifier(8, random_state=0, **GIVEN))
+    whole = clone(model).fit(5 * X + 3, y)
+    fit_pipeline(model, blocks)
+    fit_pipeline(model, blocks)  # anew
+    assert model[0].n_samples_seen_ == len(X)
+    np.testing.assert_allclose(model.decision_function(X), whole.decision_function(X), atol=1e-6)
+    with pytest.raises(ValueError, match="gives them once"):
+        fit_pipeline(model, iter(blocks))
+    with pytest.raises(ValueError, match="has no partial_fit"):
+        fit_pipeline(make_pipeline(RobustScaler(), KMeansKernelClassifier(8)), blocks)
 
 
 def test_what_needs_memory_is_refused(table):
@@ -215,6 +288,12 @@ def test_what_needs_memory_is_refused(table):
         fit([(X, y)], y)
     with pytest.raises(ValueError, match="must be of one length"):
         ArrayBlocks(X, y[:-1])
+    with pytest.raises(ValueError, match="needs y"):
+        ArrayBlocks(X, None)
+    with pytest.raises(ValueError, match="two dimensions"):
+        ArrayBlocks(X.tolist(), y)
+    with pytest.raises(ValueError, match="rows must be"):
+        ArrayBlocks(X, y, rows=-5)
 
 
 def test_a_list_of_rows_is_no_list_of_blocks():

@@ -14,17 +14,23 @@ import numpy as np
 import numpy.typing as npt
 
 from kmeans_kernel._assignment import nearest_sums
-from kmeans_kernel._blocks import Array
+from kmeans_kernel._blocks import Array, IntArray
 from kmeans_kernel._fit import Fit, fit
 from kmeans_kernel._kernels import Kernel
 from kmeans_kernel._lssvm import DOUBLE_UP_TO
-from kmeans_kernel._model import whole_if_so
+from kmeans_kernel._model import FittedModel, whole_if_so
 from kmeans_kernel._representation import Representation
 from kmeans_kernel._rows import Matrix, dense, n_rows
 from kmeans_kernel._samples import Labelled, Placement
 from kmeans_kernel._sphere import unit_rows
 from kmeans_kernel._spherical_kmeans import move_centroids
 from kmeans_kernel._workers import ALONE, Workers
+
+# Rows with a cosine above this are taken for equal.
+_EQUAL = 1 - 1e-6
+
+# So many rows are looked at at a time.
+_LOOKED_AT = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,14 +55,32 @@ class Running:
 
     def after(self, U: Matrix, weights: Array, most: int) -> Running:
         """Return the centroids, at most so many, after a batch of unit rows."""
-        room = max(0, most - len(self.counts))
-        grown = self._with(dense(U[:room]), weights[:room])
-        if n_rows(U) <= room:
+        taken = self._new(U, max(0, most - len(self.counts)))
+        grown = self._with(dense(U[taken]), weights[taken])
+        others = np.setdiff1d(np.arange(n_rows(U)), taken)
+        if not len(others):
             return grown
-        rest = nearest_sums(U[room:], grown.centroids, weights[room:])
+        rest = nearest_sums(U[others], grown.centroids, weights[others])
         sums = grown.sums + rest.sums
         moved = move_centroids(grown.centroids, sums)
         return Running(moved, sums, grown.counts + rest.counts)
+
+    def _new(self, U: Matrix, room: int) -> IntArray:
+        """Return the first rows, for which there is room, that are not like a centroid."""
+        taken: list[int] = []
+        seen = self.centroids
+        for start in range(0, n_rows(U) if room else 0, _LOOKED_AT):
+            rows = dense(U[start : start + _LOOKED_AT])
+            like = (rows @ seen.T).max(axis=1, initial=-1.0) > _EQUAL
+            among = np.triu(rows @ rows.T > _EQUAL, 1)
+            for k in range(len(rows)):
+                if len(taken) < room and not like[k]:
+                    taken.append(start + k)
+                    like |= among[k]
+            if len(taken) == room:
+                break
+            seen = np.concatenate([self.centroids, dense(U[taken])])
+        return np.array(taken, dtype=np.intp)
 
     def _with(self, rows: Array, weights: Array) -> Running:
         """Return the centroids and rows that become some."""
@@ -93,6 +117,18 @@ class Online:
         running = [Running.empty(width) for _ in batch.classes]
         return cls(batch.classes, running, kernel, regularization, placement)
 
+    @classmethod
+    def of(cls, model: FittedModel, regularization: float) -> Online:
+        """Go on from a fitted model, whose representatives stand for as many rows as they do."""
+        running = []
+        for k in range(len(model.classes)):
+            own = model.representative_classes == k
+            counts = model.representative_counts[own].astype(np.float64)
+            centroids = model.directions[own].astype(np.float32)
+            running.append(Running(centroids, centroids * counts[:, None], counts))
+        placement = Placement(model.lift, model.feature_scales)
+        return cls(model.classes, running, model.kernel, regularization, placement)
+
     def after(self, batch: Labelled, most: int, workers: Workers = ALONE) -> Online:
         """Return what is kept after a batch; each class has at most so many centroids."""
 
@@ -126,8 +162,13 @@ class Online:
             seconds={},
         )
         nothing = Labelled(np.empty((0, 1)), np.empty(0, dtype=np.intp), self.classes)
-        penalties = self.regularization * counts.mean() / counts
+        # One that stands for nothing has no say: as little as the smallest that does.
+        penalties = self.regularization * counts.mean() / np.maximum(counts, _least(counts))
         return fit(
             nothing, self.placement, basis, self.kernel, penalties, "representatives",
             workers=workers,
         )  # fmt: skip
+
+
+def _least(counts: Array) -> float:
+    return float(counts[counts > 0].min(initial=1.0))

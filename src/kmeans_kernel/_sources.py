@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from importlib import import_module
@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 
 from kmeans_kernel._lazy import LazyRows
 from kmeans_kernel._stream import Block, Look, Part, Seen, Stream, T, Tell, Visitor
-from kmeans_kernel._validation import as_floats, check_finite, class_factors
+from kmeans_kernel._validation import as_floats, check_finite, class_factors, codes_of, is_count
 from kmeans_kernel._workers import ALONE, Workers
 
 # Arrays on disk are read in blocks if they are larger than this, of about so many bytes each.
@@ -38,8 +38,8 @@ class Edge(Protocol):
     def open_blocks(self, X: Any, y: Any, sample_weight: Any, check: Check) -> Visitor:
         """Return the way to the blocks."""
 
-    def column_names(self, X: Any, y: Any) -> list[str] | None:
-        """Return the names of the features, if they have some."""
+    def type_of(self, X: Any) -> npt.DTypeLike:
+        """Return the type that the numbers of the rows have in common."""
 
     def apply(self, function: Any, X: Any, example: npt.NDArray[Any]) -> Any:
         """Return a function of rows, of which `example` is what it gives for one, for all rows."""
@@ -72,34 +72,39 @@ class Check:
                 f"{type(rows).__name__} as block {number}."
             )
         X, y, *weights = rows
+        if not np.shape(y)[:1] or not np.shape(y)[0]:
+            return None
+        names = getattr(X, "columns", None)
         try:
             X = check_array(
                 X, accept_sparse="csr", dtype="numeric", ensure_all_finite=False,
                 ensure_min_samples=0,
             )  # fmt: skip
             y = column_or_1d(y)
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             raise ValueError(f"In block {number}: {error}") from error
         if X.shape[0] != len(y):
             raise ValueError(
                 f"Block {number} has {X.shape[0]} rows and {len(y)} labels. Each row needs one."
             )
-        if not len(y):
-            return None
         if self.finite:
-            check_finite(self.owner, X, where=f"block {number}, ")
+            check_finite(self.owner, X, names, where=f"block {number}, ")
+            codes_of(y)  # refuses labels that cannot be sorted
             check_classification_targets(y)
-        return Block(as_floats(X), y, self._weights(number, weights, len(y)))
+        named = tuple(names) if names is not None else ()
+        known = bool(named) and all(isinstance(name, str) for name in named)
+        checked = self._weights(number, weights, len(y))
+        return Block(as_floats(X), y, checked, named if known else None)
 
     def _weights(self, number: int, given: list[Any], n: int) -> npt.NDArray[np.float64] | None:
         if not given or given[0] is None:
             return None
-        weights = column_or_1d(given[0]).astype(np.float64)
-        if len(weights) != n or not np.isfinite(weights).all() or (weights < 0).any():
+        weights = np.asarray(given[0], dtype=np.float64)
+        if weights.shape != (n,) or not np.isfinite(weights).all() or (weights < 0).any():
             raise ValueError(
                 f"sample_weight of block {number} must be {n} finite numbers of at least 0."
             )
-        return cast("npt.NDArray[np.float64]", weights)
+        return weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,17 +169,25 @@ class ArrayBlocks:
     def __init__(
         self, X: Any, y: Any, sample_weight: Any = None, *, rows: int | None = None
     ) -> None:
-        lengths = {len(one) for one in (X, y, sample_weight) if one is not None}
-        if len(lengths) != 1:
+        if len(getattr(X, "shape", ())) != 2 or not hasattr(X, "dtype"):
             raise ValueError(
-                f"X has {len(X)} rows and y has {len(y)} labels; X, y and sample_weight must be "
-                "of one length."
+                f"X must be an array of two dimensions, or be cut like one, got {type(X).__name__}."
             )
+        if y is None:
+            raise ValueError("ArrayBlocks needs y, the labels of the rows, got None.")
+        if rows is not None and not is_count(rows):
+            raise ValueError(f"rows must be a whole number of at least 1, got {rows!r}.")
+        lengths = {"X": X.shape[0], "y": len(y)}
+        if sample_weight is not None:
+            lengths["sample_weight"] = len(sample_weight)
+        if len(set(lengths.values())) != 1:
+            told = ", ".join(f"{name} has {n}" for name, n in lengths.items())
+            raise ValueError(f"X, y and sample_weight must be of one length, and {told}.")
         self.X, self.y, self.sample_weight = X, y, sample_weight
         self.rows = rows or max(1, BLOCK_BYTES // max(1, X.shape[1] * X.dtype.itemsize))
 
     def __iter__(self) -> Iterator[tuple[Any, Any, Any]]:
-        for start in range(0, len(self.X), self.rows):
+        for start in range(0, self.X.shape[0], self.rows):
             some = slice(start, start + self.rows)
             weights = None if self.sample_weight is None else self.sample_weight[some]
             yield self.X[some], self.y[some], weights
@@ -183,8 +196,13 @@ class ArrayBlocks:
 
 def _let_go(X: Any) -> None:
     """Tell the system that what was read of a memory map need not stay in memory."""
-    if isinstance(X, np.memmap) and hasattr(mmap, "MADV_DONTNEED") and X.mode != "c":
-        X._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
+    if _is_mapped(X) and hasattr(mmap, "MADV_DONTNEED") and X.mode != "c":
+        X._mmap.madvise(mmap.MADV_DONTNEED)
+
+
+def _is_mapped(X: Any) -> bool:
+    """Say whether an array is on disk; a copy of one has its type, and is not."""
+    return isinstance(X, np.memmap) and getattr(X, "_mmap", None) is not None
 
 
 def visitor_of(owner: str, X: Any, y: Any, sample_weight: Any, workers: Workers) -> Visitor | None:
@@ -192,16 +210,16 @@ def visitor_of(owner: str, X: Any, y: Any, sample_weight: Any, workers: Workers)
     check, edge = Check(owner), edge_for(X)
     if edge is not None:
         return edge.open_blocks(X, y, sample_weight, check)
-    if isinstance(X, np.memmap) and X.nbytes > READ_WHOLE_UP_TO and X.ndim == 2:
+    if isinstance(X, str | PathLike):
+        raise ValueError(
+            f"X is a path, {str(X)!r}. For Parquet files: "
+            "fit(kmeans_kernel.blocks.ParquetBlocks(path, target))."
+        )
+    if _is_mapped(X) and X.nbytes > READ_WHOLE_UP_TO and X.ndim == 2:
         return Blocks(ArrayBlocks(X, y, sample_weight), check, workers)
     if not _gives_blocks(X):
         return None
-    if isinstance(X, Iterator):
-        raise ValueError(
-            f"{owner} visits the blocks many times, and {type(X).__name__} gives them once. Give "
-            "something that starts anew whenever it is iterated over: a list of blocks, or an "
-            "object whose __iter__ opens the file."
-        )
+    refuse_one_shot(owner, X)
     if y is not None or sample_weight is not None:
         raise ValueError(
             f"{type(X).__name__} is taken for blocks of (X, y) or (X, y, sample_weight), so y and "
@@ -210,19 +228,29 @@ def visitor_of(owner: str, X: Any, y: Any, sample_weight: Any, workers: Workers)
     return Blocks(X, check, workers)
 
 
+def refuse_one_shot(owner: str, blocks: Any) -> None:
+    """Refuse what gives its blocks once."""
+    if isinstance(blocks, Iterator):
+        raise ValueError(
+            f"{owner} visits the blocks many times, and {type(blocks).__name__} gives them once. "
+            "Give something that starts anew whenever it is iterated over: a list of blocks, or an "
+            "object whose __iter__ opens the file."
+        )
+
+
 def _gives_blocks(X: Any) -> bool:
     """Say whether X is something that gives blocks, and no matrix, frame or list of rows."""
-    if isinstance(X, LazyRows | str | PathLike | dict) or issparse(X) or hasattr(X, "__array__"):
+    if isinstance(X, LazyRows | dict) or issparse(X) or hasattr(X, "__array__"):
         return False
     if hasattr(X, "__dataframe__") or hasattr(X, "shape") or not isinstance(X, Iterable):
         return False
     if isinstance(X, list | tuple):  # a list of rows is one, too
-        return bool(X) and all(isinstance(one, tuple) and _is_block(one) for one in X)
+        return bool(X) and all(isinstance(one, tuple | list) and _is_block(one) for one in X)
     return True
 
 
-def _is_block(one: tuple[Any, ...]) -> bool:
-    return len(one) in (2, 3) and getattr(one[0], "ndim", len(getattr(one[0], "shape", ()))) == 2
+def _is_block(one: Sequence[Any]) -> bool:
+    return len(one) in (2, 3) and len(getattr(one[0], "shape", ())) == 2
 
 
 def open_stream(owner: str, visitor: Visitor, class_weight: Any) -> Stream:
@@ -237,6 +265,8 @@ def open_stream(owner: str, visitor: Visitor, class_weight: Any) -> Stream:
         raise ValueError(
             "the labels of the blocks are of different types; convert them to one."
         ) from error
+    if not len(classes):
+        raise ValueError(f"{owner} found no row that has a weight above 0.")
     if len(classes) < 2:
         raise ValueError(
             f"{owner} needs at least two classes in y, got one class: {classes.tolist()[0]!r}. "
@@ -265,7 +295,14 @@ def _check_alike(seen: list[Seen]) -> None:
                 f"Blocks must be all dense or all sparse: block {first.number} and block "
                 f"{one.number} differ."
             )
-        if (one.labels.dtype.kind in "OUS") != (first.labels.dtype.kind in "OUS"):
+        if one.names != first.names:
+            raise ValueError(
+                f"Blocks must have the same columns, in the same order: those of block "
+                f"{first.number} and block {one.number} differ."
+            )
+        if len(one.labels) and (one.labels.dtype.kind in "OUS") != (
+            first.labels.dtype.kind in "OUS"
+        ):
             raise ValueError(
                 f"Labels must be of one type: block {first.number} has {first.labels.dtype}, "
                 f"block {one.number} has {one.labels.dtype}."

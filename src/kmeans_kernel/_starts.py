@@ -59,6 +59,8 @@ class Checkpoint:
             with np.load(self.path, allow_pickle=False) as arrays:
                 shape = arrays["of"].tolist()
                 found = {int(name): arrays[name] for name in arrays.files if name != "of"}
+            if not all(one.ndim == 2 and np.isfinite(one).all() for one in found.values()):
+                raise ValueError
         except Exception as error:
             raise ValueError(
                 f"{self.path} is no checkpoint of ours; move it away, or name another file."
@@ -94,6 +96,7 @@ class Saving:
 
     def moved(self, centroids: dict[int, Array]) -> None:
         """Write them, if it is time."""
+        self._watcher.moved(centroids)
         if monotonic() - self._last < _SECONDS_BETWEEN:
             return
         content = BytesIO()
@@ -101,7 +104,6 @@ class Saving:
         np.savez(content, of=np.array(self._shape), **arrays)
         write_whole(self._path, content.getvalue())
         self._last = monotonic()
-        self._watcher.moved(centroids)
 
     def visited(self, done: int, n_rows: int) -> None:
         """Pass it on."""

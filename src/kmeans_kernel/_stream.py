@@ -39,18 +39,20 @@ class Block(NamedTuple):
     X : (n, d) finite floats, dense or sparse
     y : (n,) labels
     weights : (n,) or None for ones
+    names : of the features, if they have some
     """
 
     X: Matrix
     y: npt.NDArray[Any]
     weights: Array | None
+    names: tuple[str, ...] | None = None
 
 
 class Part(Protocol[T_co]):
     """A function of a block, and its number; what it gives can be added."""
 
-    def __call__(self, number: int, block: Block) -> T_co:
-        """Look at a block."""
+    def __call__(self, number: int, block: Block) -> T_co | None:
+        """Look at a block; None if there is nothing to add."""
 
 
 class Visitor(Protocol):
@@ -87,7 +89,7 @@ class Seen:
     ----------
     number : of the block
     labels, sizes, weights : (k,) what classes it has, how many rows of each, and their weight
-    n_features, dtype, sparse : of its rows
+    n_features, sparse, names : of its rows
     """
 
     number: int
@@ -95,8 +97,8 @@ class Seen:
     sizes: IntArray
     weights: Array
     n_features: int
-    dtype: np.dtype[Any]
     sparse: bool
+    names: tuple[str, ...] | None
 
 
 @dataclass(frozen=True)
@@ -105,11 +107,11 @@ class Look:
 
     def __call__(self, number: int, block: Block) -> list[Seen]:
         """Look at the labels, and at how wide rows are; those without weight are not there."""
-        X, y, weights = _with_weight(block)
+        X, y, weights, names = _with_weight(block)
         labels, codes = np.unique(y, return_inverse=True)
         sizes = np.bincount(codes, minlength=len(labels))
         sums = np.bincount(codes, weights, len(labels)).astype(np.float64)
-        return [Seen(number, labels, sizes, sums, X.shape[1], X.dtype, is_sparse(X))]
+        return [Seen(number, labels, sizes, sums, X.shape[1], is_sparse(X), names)]
 
 
 def _with_weight(block: Block) -> Block:
@@ -117,19 +119,29 @@ def _with_weight(block: Block) -> Block:
     if block.weights is None or block.weights.all():
         return block
     kept = np.flatnonzero(block.weights)
-    return Block(block.X[kept], block.y[kept], block.weights[kept])
+    return Block(block.X[kept], block.y[kept], block.weights[kept], block.names)
 
 
 @dataclass(frozen=True, eq=False)
 class _OfRows(Generic[T]):
-    """A function of labelled rows as one of a block."""
+    """A function of labelled rows as one of a block; None of one without rows.
+
+    Attributes
+    ----------
+    part : the function
+    labels : what makes labelled rows of a block
+    sizes : how many rows each block had at the first visit
+    """
 
     part: PartOfRows[T]
     labels: _Labels
+    sizes: dict[int, int]
 
-    def __call__(self, number: int, block: Block) -> T:
-        del number
-        return self.part(self.labels.put_on(block))
+    def __call__(self, number: int, block: Block) -> T | None:
+        rows = self.labels.put_on(block)
+        if len(rows) != self.sizes.get(number, 0):
+            raise blocks_changed()
+        return self.part(rows) if len(rows) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,8 +161,10 @@ class _Labels:
 
     def put_on(self, block: Block) -> Labelled:
         """Return the rows with the positions of their classes."""
-        X, y, weights = _with_weight(block)
+        X, y, weights, _ = _with_weight(block)
         codes = np.searchsorted(self.classes, y)
+        if not np.array_equal(self.classes[np.minimum(codes, len(self.classes) - 1)], y):
+            raise blocks_changed()
         if self.factors is not None:
             weights = self.factors[codes] * (1.0 if weights is None else weights)
         return Labelled(X, codes, self.classes, weights).squashed(self.squash)
@@ -170,12 +184,21 @@ class _Pick:
 
     def __call__(self, number: int, block: Block) -> list[Labelled]:
         rows = self.labels.put_on(block)
-        taken = [
-            np.flatnonzero(rows.codes == k)[positions]
-            for k, positions in enumerate(self.wanted[number])
-            if len(positions)
-        ]
+        taken = []
+        for k, positions in enumerate(self.wanted[number]):
+            mine = np.flatnonzero(rows.codes == k)
+            if len(positions) and positions.max() >= len(mine):
+                raise blocks_changed()
+            taken.append(mine[positions])
         return [rows.at(np.sort(np.concatenate(taken)))]
+
+
+def blocks_changed() -> ValueError:
+    """Return what is said of blocks that are not what they were at the first visit."""
+    return ValueError(
+        "The blocks are not the same at every visit. Training visits them many times: each time "
+        "they are iterated over, the same blocks must come, in the same order."
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,8 +270,10 @@ class Stream:
 
     def sum(self, part: PartOfRows[T]) -> T:
         """Return the sum of what a function gives for the rows of each block."""
-        total = self.visitor.sum(_OfRows(part, self._labels))
-        assert total is not None  # noqa: S101 - a stream has rows
+        sizes = {seen.number: int(seen.sizes.sum()) for seen in self.seen}
+        total = self.visitor.sum(_OfRows(part, self._labels, sizes))
+        if total is None:
+            raise blocks_changed()
         return total
 
     def pick(self, positions: Sequence[IntArray]) -> Labelled:
@@ -263,6 +288,8 @@ class Stream:
             if any(map(len, inside)):
                 wanted[seen.number] = inside
         parts = self.visitor.sum(_Pick(wanted, self._labels), frozenset(wanted)) or []
+        if sum(map(len, parts)) != sum(map(len, positions)):
+            raise blocks_changed()
         return joined(parts)
 
     def in_memory(self) -> Labelled:

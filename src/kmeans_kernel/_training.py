@@ -97,7 +97,7 @@ def train(
     open_ = settings.open_.for_width(data.width)
     chosen = open_.as_given(data)
     if isinstance(data, Stream):
-        _refuse_what_needs_memory(settings)
+        refuse_what_needs_memory(settings)
     elif settings.grows:
         with clock.stage("choice"):
             growth = grow(data, recipe, open_, choice_rng, watcher, workers)
@@ -127,7 +127,7 @@ def train(
     )
 
 
-def _refuse_what_needs_memory(settings: Settings) -> None:
+def refuse_what_needs_memory(settings: Settings) -> None:
     """Say what cannot be done with rows that come in blocks."""
     if settings.grows:
         raise ValueError(

@@ -15,9 +15,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from kmeans_kernel._sources import BLOCK_BYTES, ArrayBlocks
+from kmeans_kernel._sources import BLOCK_BYTES, ArrayBlocks, refuse_one_shot
 
 __all__ = ["ArrayBlocks", "ParquetBlocks", "Transformed", "fit_pipeline"]
 
@@ -51,7 +52,9 @@ class ParquetBlocks:
     ) -> None:
         self.path, self.target, self.weight = Path(path), target, weight
         self.drop_missing = drop_missing
-        self.files = sorted(self.path.glob("*.parquet")) if self.path.is_dir() else [self.path]
+        self.files = [self.path]
+        if self.path.is_dir():
+            self.files = sorted(p for p in self.path.iterdir() if p.suffix in (".parquet", ".pq"))
         if not self.files or not self.files[0].exists():
             raise FileNotFoundError(f"{self.path} is no Parquet file, nor a directory of some.")
         columns = self._columns(self.files[0])
@@ -149,6 +152,7 @@ def fit_pipeline(pipeline: Pipeline, blocks: Iterable[Any], **options: Any) -> P
     >>> fit_pipeline(model, ArrayBlocks(X, y, rows=8)).score(X, y)
     1.0
     """
+    refuse_one_shot("fit_pipeline", blocks)
     for name, step in pipeline.steps[:-1]:
         if step is None or step == "passthrough":
             continue
@@ -157,11 +161,11 @@ def fit_pipeline(pipeline: Pipeline, blocks: Iterable[Any], **options: Any) -> P
                 f"step {name!r} of the pipeline, {type(step).__name__}, cannot be fitted block by "
                 "block: it has no partial_fit."
             )
-        if hasattr(step, "_reset"):
-            step._reset()
+        fresh = clone(step)
         for X, y, *_ in blocks:
             if len(y):
-                step.partial_fit(X)
+                fresh.partial_fit(X)
+        step.__dict__.update(vars(fresh))
         blocks = Transformed(blocks, step.transform)
     pipeline.steps[-1][1].fit(blocks, **options)
     return pipeline

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from os import PathLike
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -34,9 +35,10 @@ from kmeans_kernel._spherical_kmeans import Init
 from kmeans_kernel._starts import Checkpoint, start_from
 from kmeans_kernel._stream import Stream
 from kmeans_kernel._threads import threads_for
-from kmeans_kernel._training import Settings, StartFor, train
+from kmeans_kernel._training import Settings, StartFor, refuse_what_needs_memory, train
 from kmeans_kernel._validation import (
     RandomState,
+    as_floats,
     check_rows,
     check_rows_and_labels,
     check_weights,
@@ -160,6 +162,8 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         What each number of representatives that was tried came to: n_representatives,
         held_out_error, held_out_loss, seconds. Empty unless n_representatives is "auto";
         `kmeans_kernel.plots.plot_growth` draws it.
+    streamed_ : bool
+        Whether `partial_fit` had the last word; `regularization_` is then ε.
     n_iter_ : ndarray of shape (n_classes,)
         K-means iterations of each class.
     relative_residual_ : float
@@ -273,11 +277,17 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         with threads_for(np.inf, self.n_jobs) as workers:
             visitor = visitor_of(type(self).__name__, X, y, sample_weight, workers)
             if visitor is not None:
-                stream = open_stream(type(self).__name__, visitor, self.class_weight)
-                self._set_features(X, y, stream.width)
-                settings = settings_of(self, len(stream.classes))
+                refuse_what_needs_memory(settings_of(self))
                 saved = None if checkpoint is None else Checkpoint(checkpoint)
+                stream = open_stream(type(self).__name__, visitor, self.class_weight)
+                self._set_features(stream)
+                settings = settings_of(self, len(stream.classes))
                 return self._train(stream, settings, workers, before, saved)
+        if checkpoint is not None:
+            raise ValueError(
+                "checkpoint is for rows in blocks, which take long; X is in memory. Leave it out, "
+                "or give X and y as kmeans_kernel.blocks.ArrayBlocks(X, y)."
+            )
         data = self._labelled(X, y, sample_weight)
         settings = settings_of(self, len(data.classes))
         with threads_for(_operations(data, settings), self.n_jobs) as workers:
@@ -299,7 +309,8 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         added to the nearest, and rows that have passed are not looked at again. The coefficients
         are those of the paper's fit to the representatives (`fit_on` is not looked at), each as
         heavy as the rows that it stands for; they are computed when they are needed. What is left
-        to choose is chosen with the first batch. Memory does not grow with the stream.
+        to choose is chosen with the first batch. Memory does not grow with the stream. After `fit`,
+        or with a model that was loaded, the stream goes on from its representatives.
 
         Parameters
         ----------
@@ -313,34 +324,50 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        first = "_online" not in self.__dict__
-        settings = settings_of(self)
-        if first:
-            self._forget()
-        elif classes is not None and not np.array_equal(np.unique(classes), self._online.classes):
-            raise ValueError(
-                f"classes={classes!r} are not those of the first call to partial_fit, "
-                f"{self._online.classes.tolist()}."
-            )
-        batch = self._batch(X, y, classes, sample_weight, first=first)
+        self._refuse_for_streams()
+        first = not self.__sklearn_is_fitted__()
+        before = None if first else self._so_far()
+        batch = self._batch(X, y, classes, sample_weight, before)
         settings = settings_of(self, len(batch.classes))
+        most = settings.recipe.kmeans.n_representatives
         with threads_for(_operations(batch, settings), self.n_jobs) as workers:
-            online = self._started(batch, settings, workers) if first else self._online
-            most = settings.recipe.kmeans.n_representatives
+            online = before or self._started(batch, settings, workers)
             online = online.after(batch, most, workers)
-        self.__dict__.pop("_model", None)
+        self._forget()
         self._online = online
-        self.regularization_, self.loss_ = online.regularization, "squared"
+        self.regularization_, self.loss_, self.streamed_ = online.regularization, "squared", True
+        self.__dict__.pop("relative_residual_", None)  # computed with the model
         self.n_representatives_ = most
         self.n_iter_ = np.ones(len(batch.classes), dtype=np.intp)
         self.growth_, self.stage_seconds_ = (), {}
         return self
 
-    def _batch(self, X: Any, y: Any, classes: Any, sample_weight: Any, *, first: bool) -> Labelled:
+    def _so_far(self) -> Online:
+        """Return the stream that goes on: the one there is, or the model of a fit as one."""
+        if "_online" in self.__dict__:
+            return self._online
+        if self.model_.squash is not None:
+            raise ValueError(
+                "the features of this model are squashed, which a stream cannot go on with. Fit it "
+                "with squash=None first, or begin a stream with a new classifier."
+            )
+        m = 1 if self.streamed_ or self.fit_on == "representatives" else len(self.model_.directions)
+        return Online.of(self.model_, self.regularization_ * m)
+
+    def _batch(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, before: Online | None
+    ) -> Labelled:
         """Return a batch, checked, with the positions of its labels among all classes."""
-        X, y = check_rows_and_labels(self, X, y, reset=first)
+        X, y = check_rows_and_labels(self, X, y, reset=before is None)
         check_classification_targets(y)
-        known = np.unique(y if classes is None else classes) if first else self._online.classes
+        named = codes_of(np.asarray(y if classes is None else classes))[0]
+        known = named if before is None else before.classes
+        codes_of(y)  # refuses labels that cannot be sorted
+        if before is not None and classes is not None and not np.array_equal(named, known):
+            raise ValueError(
+                f"classes={classes!r} are not those of the first call to partial_fit, "
+                f"{known.tolist()}."
+            )
         if len(known) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs at least two classes; the first batch has one, "
@@ -358,15 +385,27 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         kept = slice(None) if weights is None else np.flatnonzero(weights)
         return Labelled(X[kept], codes[kept], known, None if weights is None else weights[kept])
 
-    def _started(self, batch: Labelled, settings: Settings, workers: Workers) -> Online:
-        """Return an empty stream, with what is left to choose chosen for its first batch."""
+    def _refuse_for_streams(self) -> None:
+        """Say what cannot be done with a stream that passes once."""
+        settings = settings_of(self)
         if settings.grows or settings.recipe.border or self.class_weight == "balanced":
             raise ValueError(
                 "partial_fit sees each row once: n_representatives must be a number, border 0 and "
                 f"class_weight a dict or None, got {self.n_representatives!r}, {self.border!r} and "
                 f"{self.class_weight!r}."
             )
-        open_ = replace(settings.open_, feature_scales=None, squash=None, loss="squared")
+        open_ = settings.open_
+        if open_.loss == "logistic" or "learned" in (open_.feature_scales, open_.squash):
+            raise ValueError(
+                "partial_fit fits squares to features as they come: loss must not be 'logistic', "
+                "and feature_scales and squash not 'learned'."
+            )
+
+    def _started(self, batch: Labelled, settings: Settings, workers: Workers) -> Online:
+        """Return an empty stream, with what is left to choose chosen for its first batch."""
+        open_ = replace(
+            settings.open_.for_width(batch.width), feature_scales=None, squash=None, loss="squared"
+        )
         chosen = open_.as_given(batch)
         if chosen is None:
             if len(np.unique(batch.codes)) < 2:
@@ -406,13 +445,12 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         self._forget()
         self._model = model
 
-    def _set_features(self, X: Any, y: Any, n_features: int) -> None:
+    def _set_features(self, stream: Stream) -> None:
         """Note the number and the names of the features of rows that come in blocks."""
         self.__dict__.pop("feature_names_in_", None)
-        self.n_features_in_ = n_features
-        edge = edge_for(X)
-        names = getattr(X, "feature_names", None) if edge is None else edge.column_names(X, y)
-        if names is not None and all(isinstance(name, str) for name in names):
+        self.n_features_in_ = stream.width
+        names = stream.seen[0].names
+        if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
 
     def _train(
@@ -447,7 +485,7 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
             saved.remove()
         if not training.converged.all():
             self._warn_not_converged(data.classes[~training.converged])
-        self.model_ = training.model
+        self.model_, self.streamed_ = training.model, False
         self.regularization_ = training.regularization
         self.loss_ = training.loss
         self.held_out_error_ = training.held_out_error
@@ -488,13 +526,7 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes: the score of
         the second minus that of the first
         """
-        return self._of_rows(self._decisions, X)
-
-    def _decisions(self, X: Any) -> Array:
-        scores = self._scores(X)
-        if scores.shape[1] == 2:
-            return np.asarray(scores[:, 1] - scores[:, 0])
-        return scores
+        return self._of_rows(X, decisions)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the label with the highest score for each row of X.
@@ -507,11 +539,7 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        return self._of_rows(self._labels, X)
-
-    def _labels(self, X: Any) -> npt.NDArray[Any]:
-        winners = self._scores(X).argmax(axis=1)
-        return np.asarray(self.model_.classes[winners])
+        return self._of_rows(X, labels)
 
     def predict_proba(self, X: Any) -> Array:
         """Return the softmax of the scores, at the temperature that suits held-out rows.
@@ -526,10 +554,7 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples, n_classes): rows sum to one, and order as the scores do
         """
-        return self._of_rows(self._chances, X)
-
-    def _chances(self, X: Any) -> Array:
-        return self.model_.probabilities(self._scores(X))
+        return self._of_rows(X, FittedModel.probabilities)
 
     def explain(self, X: Any, labels: Any = None) -> Explanation:
         """Return what each representative contributed to the scores of rows.
@@ -634,17 +659,19 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return "_model" in self.__dict__ or "_online" in self.__dict__
 
-    def _of_rows(self, function: Callable[[Any], npt.NDArray[Any]], X: Any) -> npt.NDArray[Any]:
-        """Return a function of rows; of those of another library, when it is asked for."""
+    def _of_rows(self, X: Any, of_scores: OfScores) -> npt.NDArray[Any]:
+        """Return a function of the scores of rows; for those of another library a lazy one."""
         check_is_fitted(self)
         edge = edge_for(X)
         if edge is None:
-            return function(X)
-        names = getattr(self, "feature_names_in_", None)
-        row: Any = np.zeros((1, self.n_features_in_), dtype=getattr(X, "dtype", np.float64))
-        if names is not None:
-            row = X.head(0).__class__(row, columns=names)
-        lazy: npt.NDArray[Any] = edge.apply(function, X, function(row))
+            return of_scores(self.model_, self._scores(X))
+        frozen = copy(self)  # what is computed later is computed by the model of now
+        frozen.model_ = self.model_
+        row = as_floats(np.zeros((1, self.n_features_in_), dtype=edge.type_of(X)))
+        example = of_scores(self.model_, self.model_.scores(row))
+        lazy: npt.NDArray[Any] = edge.apply(
+            lambda rows: of_scores(frozen.model_, frozen._scores(rows)), X, example
+        )
         return lazy
 
     def _scores(self, X: Any) -> Array:
@@ -661,6 +688,20 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
             ConvergenceWarning,
             stacklevel=3,
         )
+
+
+OfScores: TypeAlias = Callable[[FittedModel, Array], npt.NDArray[Any]]
+
+
+def labels(model: FittedModel, scores: Array) -> npt.NDArray[Any]:
+    """Return the label with the highest score."""
+    return np.asarray(model.classes[scores.argmax(axis=1)])
+
+
+def decisions(model: FittedModel, scores: Array) -> Array:
+    """Return the scores; for two classes that of the second minus that of the first."""
+    del model
+    return np.asarray(scores[:, 1] - scores[:, 0]) if scores.shape[1] == 2 else scores
 
 
 def _operations(data: Labelled, settings: Settings) -> float:

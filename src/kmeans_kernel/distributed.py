@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import Any
 
@@ -45,12 +45,14 @@ class Partitions:
 
     Attributes
     ----------
-    blocks : (X, y) or (X, y, sample_weight) of each, delayed
+    blocks : (X, y) or (X, y, sample_weight) of each, delayed; or (frame,)
     check : what they have to pass
+    columns : of the labels and of the weights, where it is a frame
     """
 
     blocks: Sequence[tuple[Delayed, ...]]
     check: Check
+    columns: tuple[str, str | None] | None = None
 
     def sum(self, part: Part[T], only: frozenset[int] | None = None) -> T | None:
         """Return the sum over the partitions, or some of them, in their order."""
@@ -69,7 +71,9 @@ class Partitions:
         with one_blas_thread(wanted=True):
             sent = _send(part)
             look, together = delayed(_look, pure=False), delayed(_together, pure=False)
-            found = [look(sent, self.check, number, *block) for number, block in chosen]
+            found = [
+                look(sent, self.check, self.columns, number, *block) for number, block in chosen
+            ]
             while len(found) > 1:
                 hands = range(0, len(found), _ADDED_AT_ONCE)
                 found = [together(found[k : k + _ADDED_AT_ONCE]) for k in hands]
@@ -86,7 +90,14 @@ class Partitions:
         return replace(self, check=replace(self.check, finite=False))
 
 
-def _look(part: Part[T], check: Check, number: int, *block: Any) -> T | None:
+def _look(
+    part: Part[T], check: Check, columns: tuple[str, str | None] | None, number: int, *block: Any
+) -> T | None:
+    if columns is not None:
+        (frame,), (target, weight) = block, columns
+        others = [name for name in columns if name is not None]
+        weights = () if weight is None else (frame[weight],)
+        block = (frame.drop(columns=others), frame[target], *weights)
     checked = check(number, block)
     return None if checked is None else part(number, checked)
 
@@ -134,19 +145,22 @@ def _is_loss(error: BaseException) -> bool:
 
 def open_blocks(X: Any, y: Any, sample_weight: Any, check: Check) -> Visitor:
     """Return the way to the partitions of an array or a frame and of its labels."""
+    _check_collection("X", X)
     if isinstance(y, str):
-        if not hasattr(X, "columns") or y not in X.columns:
-            raise ValueError(f"y={y!r} must be a column of X, or labels.")
+        for name in (y, sample_weight):
+            if isinstance(name, str) and name not in getattr(X, "columns", ()):
+                raise ValueError(f"{name!r} must be a column of X, or labels or weights.")
+        if sample_weight is None or isinstance(sample_weight, str):
+            blocks = [(part,) for part in _partitions(X)]  # each is read once
+            return Partitions(blocks, check, (y, sample_weight))
         X, y = X.drop(columns=y), X[y]
     if y is None:
         raise ValueError(
             f"{check.owner} requires y to be passed, but the target y is None: labels as a Dask "
             "array or series, or the name of a column of the frame."
         )
-    if isinstance(X, da.Array):
-        if X.ndim != 2:
-            raise ValueError(f"X must have two dimensions, rows and features, got {X.ndim}.")
-        X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
+    if isinstance(X, da.Array) and X.ndim != 2:
+        raise ValueError(f"X must have two dimensions, rows and features, got {X.ndim}.")
     columns = [_partitions(X)]
     for name, values in (("y", y), ("sample_weight", sample_weight)):
         if values is not None:
@@ -154,21 +168,30 @@ def open_blocks(X: Any, y: Any, sample_weight: Any, check: Check) -> Visitor:
     return Partitions(list(zip(*columns, strict=True)), check)
 
 
-def column_names(X: Any, y: Any) -> list[str] | None:
-    """Return the names of the columns of a frame that are features."""
-    if not hasattr(X, "columns"):
-        return None
-    return [name for name in X.columns if not (isinstance(y, str) and name == y)]
+def _check_collection(name: str, X: Any) -> None:
+    if isinstance(X, Delayed) or not (isinstance(X, da.Array) or hasattr(X, "columns")):
+        raise ValueError(
+            f"{name} must be a Dask array or frame, got {type(X).__name__}: make one of it, with "
+            "dask.array.from_delayed for instance."
+        )
+
+
+def type_of(X: Any) -> npt.DTypeLike:
+    """Return the type that the numbers of the rows have in common."""
+    _check_collection("X", X)
+    kinds = [X.dtype] if isinstance(X, da.Array) else X.dtypes.tolist()
+    return np.result_type(*(kind if isinstance(kind, np.dtype) else np.float64 for kind in kinds))
+
+
+def _of_partition(function: Any, example: npt.NDArray[Any], part: Any) -> npt.NDArray[Any]:
+    found: npt.NDArray[Any] = function(part) if len(part) else example[:0]
+    return found
 
 
 def apply(function: Any, X: Any, example: npt.NDArray[Any]) -> da.Array:
     """Return a function of rows, of which `example` is what it gives for one, for all, lazily."""
-    if isinstance(X, da.Array):
-        X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
-        sizes = X.chunks[0]
-    else:
-        sizes = (math.nan,) * X.npartitions
-    call = delayed(function, traverse=False, pure=False)
+    sizes = X.chunks[0] if isinstance(X, da.Array) else (math.nan,) * X.npartitions
+    call = delayed(partial(_of_partition, function, example), traverse=False, pure=False)
     parts = [
         da.from_delayed(call(part), (size, *example.shape[1:]), dtype=example.dtype)
         for part, size in zip(_partitions(X), sizes, strict=True)
@@ -177,7 +200,10 @@ def apply(function: Any, X: Any, example: npt.NDArray[Any]) -> da.Array:
 
 
 def _partitions(X: Any) -> list[Delayed]:
-    return list(np.ravel(X.to_delayed()))
+    """Return the partitions as they are: optimised one by one, some would be joined."""
+    if isinstance(X, da.Array) and X.ndim == 2 and X.numblocks[1] > 1:
+        X = X.rechunk({1: -1})
+    return list(np.ravel(X.to_delayed(optimize_graph=False)))
 
 
 def _aligned(name: str, values: Any, X: Any, n_blocks: int) -> list[Delayed]:
@@ -210,22 +236,46 @@ def _aligned(name: str, values: Any, X: Any, n_blocks: int) -> list[Delayed]:
     return found
 
 
-def fit_pipeline(pipeline: Pipeline, X: Any, y: Any, **options: Any) -> Pipeline:
-    """Fit StandardScaler and our classifier to rows of Dask, scaled where they are."""
-    scaler, classifier = (step for _, step in pipeline.steps)
-    names = column_names(X, y)
-    if isinstance(y, str):
-        X, y = X.drop(columns=y), X[y]
-    values = X if isinstance(X, da.Array) else X.to_dask_array()
-    values = values.astype(np.float64)
-    mean, deviation = dask.compute(values.mean(axis=0), values.std(axis=0))
-    # Two rows that have the mean and the deviation of all.
-    rows: Any = np.vstack([mean - deviation, mean + deviation])
-    if names is not None:
-        import pandas as pd
+def fit_pipeline(pipeline: Pipeline, X: Any, y: str, **options: Any) -> Pipeline:
+    """Fit StandardScaler and our classifier to a Dask frame, scaled where its rows are.
 
-        rows = pd.DataFrame(rows, columns=names)
-    scaler.fit(rows)
-    bare = StandardScaler().fit(np.asarray(rows))  # partitions come without names
-    classifier.fit(values.map_blocks(bare.transform, dtype=np.float64), y, **options)
+    Parameters
+    ----------
+    pipeline : of a StandardScaler with its usual settings, and the classifier
+    X, y : the frame, and the column of its labels
+    """
+    steps = [step for _, step in pipeline.steps]
+    usual = StandardScaler().get_params()
+    if len(steps) != 2 or type(steps[0]) is not StandardScaler or steps[0].get_params() != usual:
+        raise ValueError(
+            "the pipeline must be a StandardScaler with its usual settings and a "
+            "KMeansKernelClassifier; scale the rows of Dask yourself for anything else."
+        )
+    scaler, classifier = steps
+    rows, labels = X.drop(columns=y), X[y]
+    words = [name for name, kind in rows.dtypes.items() if not _is_number(kind)]
+    if words:
+        raise ValueError(f"columns that are no numbers: {', '.join(words[:5])}. Encode them.")
+    mean, deviation = (np.asarray(one) for one in dask.compute(rows.mean(), rows.std(ddof=0)))
+    counts = np.asarray(rows.count().compute())
+    missing = [name for name, n in zip(rows.columns, counts, strict=True) if n < counts.max()]
+    if missing or not np.isfinite(mean).all():
+        missing += [n for n, m in zip(rows.columns, mean, strict=True) if not np.isfinite(m)]
+        raise ValueError(f"missing values or infinity in column {missing[0]!r}. Fill or drop them.")
+    # Two rows that have the mean and the deviation of all.
+    two = type(rows._meta)(np.vstack([mean - deviation, mean + deviation]), columns=rows.columns)
+    scaler.fit(two)
+    scaled = rows.map_partitions(_scaled, scaler, meta=rows._meta.astype(np.float64))
+    classifier.fit(scaled.assign(**{y: labels}), y, **options)
+    # In a pipeline it gets rows without names, as the scaler gives them.
+    classifier.__dict__.pop("feature_names_in_", None)
     return pipeline
+
+
+def _scaled(rows: Any, scaler: StandardScaler) -> Any:
+    found = scaler.transform(rows) if len(rows) else rows
+    return type(rows)(np.asarray(found), columns=rows.columns, index=rows.index)
+
+
+def _is_number(kind: Any) -> bool:
+    return getattr(kind, "kind", "O") in "fiub"

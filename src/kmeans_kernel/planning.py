@@ -8,8 +8,9 @@ fast a core does each is measured here, with the functions that do the work.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -19,6 +20,7 @@ from scipy.linalg import cholesky
 from kmeans_kernel._kernels import Gaussian
 from kmeans_kernel._ridge import WhiteBasis
 from kmeans_kernel._samples import Labelled, Placement
+from kmeans_kernel._sources import BLOCK_BYTES
 from kmeans_kernel._stream import NearestSums, SumOfMoments
 from kmeans_kernel._threads import one_blas_thread
 
@@ -29,6 +31,9 @@ _MOST_FEATURES, _MOST_CENTROIDS, _MOST_REPRESENTATIVES, _MOST_CLASSES = 2048, 50
 _MEASURED_NUMBERS = 4_000_000
 
 _FLOAT32, _FLOAT64 = 4, 8
+
+# A block on the sphere, sorted by classes, and in float64 for a while: so many times its bytes.
+_COPIES = 4
 
 # Matrices of m × m that the fit holds at once: the factor, the sums, and a block's share of them.
 _MATRICES = 3
@@ -44,7 +49,6 @@ class Problem:
     q : representatives of each class
     workers, threads : how many processes, and the cores of each
     iterations : of K-means
-    block_rows : how many rows a worker looks at at a time
     on_samples : whether the coefficients are fitted to all rows, or to the representatives
     """
 
@@ -55,7 +59,6 @@ class Problem:
     workers: int = 1
     threads: int = 1
     iterations: int = 30
-    block_rows: int = 50_000
     on_samples: bool = True
 
     @property
@@ -88,8 +91,8 @@ class Problem:
 
     @property
     def bytes_per_worker(self) -> float:
-        """What a worker holds at once: a block, on the sphere too, representatives, matrices."""
-        block = self.block_rows * self.threads * self.features * (2 * _FLOAT32 + _FLOAT64)
+        """What a worker holds at once: blocks and their copies, representatives, matrices."""
+        block = _COPIES * self.threads * min(BLOCK_BYTES, self.bytes_of_rows)
         basis = self.m * (self.features + 1) * (_FLOAT32 + _FLOAT64)
         return block + basis + _MATRICES * self.threads * _FLOAT64 * float(self.m) ** 2
 
@@ -184,15 +187,14 @@ def plan(problem: Problem, rates: Rates, memory: float | None = None) -> Plan:
 
 def _bottleneck(problem: Problem, seconds: dict[str, float], memory: float | None) -> str:
     if memory is not None and problem.bytes_per_worker > memory:
-        fits = int(np.sqrt(memory / (_MATRICES * problem.threads * _FLOAT64)) / problem.classes)
-        if fits < 1:
+        fits = bisect_right(range(1, problem.q), memory, key=lambda q: bytes_with(problem, q))
+        if not fits:
             return (
-                f"memory: {problem.classes} classes need more than one representative each has "
-                "room for; use workers with more memory"
+                "memory: even q = 1 needs more than a worker has; use fewer threads, or larger ones"
             )
         return (
-            f"memory: matrices of {problem.m} × {problem.m} need more than a worker has; "
-            f"q = {fits} would fit"
+            f"memory: representatives and matrices of {problem.m} × {problem.m} need more than a "
+            f"worker has; q = {fits} would fit"
         )
     slowest = max(seconds, key=lambda name: seconds[name])
     advice = {
@@ -202,6 +204,11 @@ def _bottleneck(problem: Problem, seconds: dict[str, float], memory: float | Non
         "network": "fewer, larger workers",
     }
     return f"{slowest}: {advice[slowest]}"
+
+
+def bytes_with(problem: Problem, q: int) -> float:
+    """Return what a worker would hold with so many representatives of each class."""
+    return replace(problem, q=q).bytes_per_worker
 
 
 def measure_rates(problem: Problem, network: float = 1.25e9) -> Rates:

@@ -95,7 +95,7 @@ def test_rows_with_missing_values(folder, tmp_path):
     frame.write_parquet(tmp_path / "holes.parquet")
     given = ["fit", tmp_path / "holes.parquet", "-t", "kind", "--drop", "row", "-q", "5", "-o",
              tmp_path / "m", "--blocks"]  # fmt: skip
-    assert "NaN" in refuse(*given)
+    assert "missing value" in refuse(*given)
     assert "588 rows" in succeed(*given, "--drop-missing")
 
 
@@ -111,3 +111,44 @@ def test_a_plan_is_told():
     assert found["operations"]["kmeans_iteration"] == 2 * 1e9 * 200 * 768
     refused = run("plan", "--rows", "0", "--features", "5", "--classes", "3")
     assert refused.exit_code == 2
+
+
+def test_blocks_of_csv_are_read_as_the_whole_file(tmp_path, monkeypatch):
+    """Another separator, labels like 007, marks for what is missing, whole numbers at first."""
+    monkeypatch.setattr("kmeans_kernel.tables._blocks._TEXT_AT_A_TIME", 500)
+    rng = np.random.default_rng(0)
+    lines = ["a;b;name;kind"]
+    for k in range(300):
+        a = k % 9 if k < 200 else f"{rng.normal():.3f}"
+        missing = "NA" if k == 150 else f"{rng.normal() + k % 2:.4f}"
+        lines.append(f'{a};{missing};"two\nlines";00{k % 2}')
+    file = tmp_path / "rows.csv"
+    file.write_text("\n".join(lines) + "\n")
+    given = ["fit", file, "-t", "kind", "--drop", "name", "--drop-missing", "-q", "5", "--gamma",
+             "1", "--regularization", "1e-3"]  # fmt: skip
+    for name, more in (("whole", []), ("blocks", ["--blocks"])):
+        said = succeed(*given, "-o", tmp_path / name, *more)
+        assert "299 rows, 2 classes" in said
+    whole, blocks = load_model(tmp_path / "whole"), load_model(tmp_path / "blocks")
+    assert blocks.classes_.tolist() == whole.classes_.tolist() == ["000", "001"]
+    X = np.random.default_rng(1).normal(size=(50, 2))
+    frame = pl.DataFrame(X, schema=["a", "b"])
+    np.testing.assert_allclose(
+        blocks.decision_function(frame), whole.decision_function(frame), atol=1e-6
+    )
+
+
+def test_nothing_is_written_over_what_is_read(folder):
+    before = (folder / "parts" / "0.parquet").read_bytes()
+    said = refuse("fit", folder / "parts", "-t", "kind", "-o", folder / "parts" / "0.parquet")
+    assert "is what is read" in said
+    assert (folder / "parts" / "0.parquet").read_bytes() == before
+
+
+def test_a_damaged_file_in_a_directory_is_named(folder, tmp_path):
+    (tmp_path / "0.parquet").write_bytes((folder / "parts" / "0.parquet").read_bytes())
+    (tmp_path / "1.parquet").write_bytes(b"PAR1 nonsense")
+    said = refuse("fit", tmp_path, "-t", "kind", "-o", tmp_path / "m")
+    assert "1.parquet could not be read as parquet" in said
+    assert "--checkpoint is for" in refuse("fit", "digits", "-o", tmp_path / "m", "--checkpoint",
+                                           tmp_path / "c")  # fmt: skip

@@ -449,8 +449,8 @@ def examples():
 def test_every_verb_has_an_example_of_itself():
     found = examples()
     assert set(found) == {
-        "", "fit", "predict", "evaluate", "inspect", "reproduce", "bench", "data", "data list",
-        "data fetch", "data where",
+        "", "fit", "predict", "evaluate", "inspect", "reproduce", "bench", "plan", "data",
+        "data list", "data fetch", "data where",
     }  # fmt: skip
     for verb, lines in found.items():
         assert lines[-1].startswith(f"kmeans-kernel {verb}"), verb

@@ -1,18 +1,21 @@
 import numpy as np
 
-from tests.reference.spherical_kmeans import assign, move_centroids
+from tests.reference.spherical_kmeans import assign, dot, move_centroids
 
 
 def run(batches, most):
     """Centroids and counts of one class after batches of unit rows, row by row."""
     centroids, sums, counts = [], [], []
     for batch in batches:
-        filling = batch[: max(0, most - len(centroids))]
-        for row in filling:
-            centroids.append(list(row))
-            sums.append([float(v) for v in row])
-            counts.append(1)
-        rest = batch[len(filling) :]
+        rest = []
+        for row in batch:
+            like = any(dot(row, centroid) > 1 - 1e-6 for centroid in centroids)
+            if len(centroids) < most and not like:
+                centroids.append(list(row))
+                sums.append([float(v) for v in row])
+                counts.append(1)
+            else:
+                rest.append(row)
         labels, _ = assign(rest, centroids)  # all of a batch by where centroids were before it
         for row, label in zip(rest, labels, strict=True):
             sums[label] = [s + float(v) for s, v in zip(sums[label], row, strict=True)]

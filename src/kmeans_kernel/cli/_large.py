@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kmeans_kernel.cli._output import err
-from kmeans_kernel.tables import DataFileError, Format
-
-if TYPE_CHECKING:
-    from kmeans_kernel.blocks import ParquetBlocks
+from kmeans_kernel.tables import SUFFIXES, DataFileError, Format, TableBlocks, parquet_files
 
 # Bytes that a byte of a file takes as a table, with the copies that are made of it, about.
 _GROWTH = {Format.csv: 4, Format.parquet: 12}
 
-_SUFFIXES = {".csv": Format.csv, ".parquet": Format.parquet, ".pq": Format.parquet}
+
+# Seconds to wait for a scheduler, and for its first worker.
+_PATIENCE = 20
 
 
 def large_kind(data: str, file_format: Format | None, *, wanted: bool) -> Format | None:
@@ -28,9 +24,9 @@ def large_kind(data: str, file_format: Format | None, *, wanted: bool) -> Format
     None for all others.
     """
     path = Path(data)
-    if path.is_dir() and any(path.glob("*.parquet")):
+    if path.is_dir() and parquet_files(path):
         return Format.parquet
-    kind = file_format or _SUFFIXES.get(path.suffix)
+    kind = file_format or SUFFIXES.get(path.suffix)
     if kind not in _GROWTH or not path.is_file():
         if wanted:
             raise DataFileError(
@@ -56,38 +52,28 @@ def free_memory() -> float:
         return float("inf")
 
 
-@contextmanager
 def blocks_of(
     data: str, kind: Format, target: str | None, drop: list[str], *, drop_missing: bool, quiet: bool
-) -> Iterator[ParquetBlocks]:
-    """Give the rows in blocks; a CSV file becomes a Parquet file beside it first, for a while."""
-    from kmeans_kernel.blocks import ParquetBlocks
-
+) -> TableBlocks:
+    """Return the rows in blocks."""
     if target is None:
         raise DataFileError(f"{data} has rows in blocks; name the column of labels with --target.")
-    path = Path(data)
     if not quiet:
         err.print(f"reading {data} in blocks")
-    if kind is Format.parquet:
-        yield ParquetBlocks(path, target, drop=drop, drop_missing=drop_missing)
-        return
-    import polars as pl
+    return TableBlocks(Path(data), kind, target, drop, drop_missing=drop_missing)
 
-    with TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
-        file = Path(folder) / "rows.parquet"
-        try:
-            pl.scan_csv(path, infer_schema_length=10_000).sink_parquet(file)
-        except pl.exceptions.PolarsError as error:
-            reason = str(error).splitlines()[0]
-            raise DataFileError(f"{data} could not be read in blocks: {reason}") from error
-        yield ParquetBlocks(file, target, drop=drop, drop_missing=drop_missing)
+
+def input_files(data: str) -> list[str | Path]:
+    """Return what is read, which nothing may be written over."""
+    path = Path(data)
+    return [data, *(parquet_files(path) if path.is_dir() else [])]
 
 
 def fit_on_cluster(
     estimator: Any,
     address: str,
     data: str,
-    kind: Format | None,
+    kind: Format,
     target: str | None,
     drop: list[str],
 ) -> int:
@@ -97,15 +83,17 @@ def fit_on_cluster(
 
     from kmeans_kernel.distributed import fit_pipeline
 
-    if kind is None or target is None:
-        raise DataFileError(
-            f"--dask reads Parquet or CSV files with a column of labels, --target; got {data}."
-        )
-    with Client(address, timeout="20s"):
+    if target is None:
+        raise DataFileError(f"name the column of labels of {data} with --target.")
+    with Client(address, timeout=f"{_PATIENCE}s") as client:
+        try:
+            client.wait_for_workers(1, timeout=_PATIENCE)
+        except TimeoutError as error:
+            raise DataFileError(f"the scheduler at {address} has no workers.") from error
         frame = (dd.read_csv if kind is Format.csv else dd.read_parquet)(data)
         unknown = [name for name in [target, *drop] if name not in frame.columns]
         if unknown:
             raise DataFileError(f"{data} has no column {unknown[0]!r}.")
         frame = frame.drop(columns=drop)
         fit_pipeline(estimator, frame, target)
-        return int(frame[target].count().compute())
+        return int(estimator[-1].representative_counts_.sum())

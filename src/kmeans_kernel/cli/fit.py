@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from kmeans_kernel.cli._large import blocks_of, fit_on_cluster, large_kind
+from kmeans_kernel.cli._large import blocks_of, fit_on_cluster, input_files, large_kind
 from kmeans_kernel.cli._output import (
     AsJson,
     Quiet,
@@ -146,7 +146,7 @@ def fit(
         from kmeans_kernel.persistence import save_model
 
         output = STANDARD_OUTPUT if str(output) == "-" else output
-        check_writable(output, *filter(None, [data, target]))
+        check_writable(output, *input_files(data), *filter(None, [target]))
         how = how_to_read(target, file_format, drop, drop_missing, zero_based)
         given = {
             "regularization": regularization, "gamma": gamma, "border": border, "lift": lift,
@@ -164,6 +164,8 @@ def fit(
                     estimator, data, large, target, drop, drop_missing, dask, checkpoint, quiet
                 )
         else:
+            if checkpoint is not None:
+                raise ValueError("--checkpoint is for rows in blocks; with --blocks they are.")
             table = read(data, "train", how, quiet=quiet, labels=True)
             estimator, n_rows = make_estimator(table, kind, n_wanted, seed, options), len(table.X)
             with training_bars(quiet=quiet):
@@ -209,8 +211,8 @@ def fit_large(
         if drop_missing or checkpoint is not None:
             raise ValueError("--drop-missing and --checkpoint do not go with --dask.")
         return fit_on_cluster(estimator, dask, data, kind, target, drop)
-    with blocks_of(data, kind, target, drop, drop_missing=drop_missing, quiet=quiet) as rows:
-        fit_pipeline(estimator, rows, checkpoint=checkpoint)
+    rows = blocks_of(data, kind, target, drop, drop_missing=drop_missing, quiet=quiet)
+    fit_pipeline(estimator, rows, checkpoint=checkpoint)
     return int(estimator[-1].representative_counts_.sum())
 
 

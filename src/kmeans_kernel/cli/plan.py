@@ -22,18 +22,23 @@ class FitOn(StrEnum):
 
 
 def plan(
-    rows: Annotated[float, typer.Option(min=1, help="How many rows, 1e9 for instance.")],
-    features: Annotated[int, typer.Option(min=1, help="How many features a row has.")],
-    classes: Annotated[int, typer.Option(min=2, help="How many classes there are.")],
+    rows: Annotated[float, typer.Option(min=1, max=1e18, help="How many rows, 1e9 for instance.")],
+    features: Annotated[int, typer.Option(min=1, max=10**9, help="How many features a row has.")],
+    classes: Annotated[int, typer.Option(min=2, max=10**9, help="How many classes there are.")],
     q: Annotated[
-        int, typer.Option("--representatives", "-q", min=1, help="Representatives per class.")
+        int,
+        typer.Option(
+            "--representatives", "-q", min=1, max=10**9, help="Representatives per class."
+        ),
     ] = 100,
-    workers: Annotated[int, typer.Option(min=1, help="Processes, on one machine or many.")] = 1,
-    threads: Annotated[int, typer.Option(min=1, help="Cores of each.")] = 1,
+    workers: Annotated[
+        int, typer.Option(min=1, max=10**9, help="Processes, on one machine or many.")
+    ] = 1,
+    threads: Annotated[int, typer.Option(min=1, max=10**6, help="Cores of each.")] = 1,
     memory: Annotated[
         float | None, typer.Option(min=0, help="What each has, in GB; to say whether it fits.")
     ] = None,
-    iterations: Annotated[int, typer.Option(min=1, help="Those of K-means.")] = 30,
+    iterations: Annotated[int, typer.Option(min=1, max=10**6, help="Those of K-means.")] = 30,
     network: Annotated[
         float, typer.Option(min=0.001, help="Between two workers, in GB a second.")
     ] = 1.25,
@@ -57,6 +62,8 @@ def plan(
         from kmeans_kernel.planning import Problem, measure_rates
         from kmeans_kernel.planning import plan as make_plan
 
+        if not rows <= 1e18:
+            raise ValueError(f"--rows must be a number of at least 1, got {rows}.")
         problem = Problem(
             rows, features, classes, q, workers, threads, iterations,
             on_samples=fit_on is FitOn.samples,

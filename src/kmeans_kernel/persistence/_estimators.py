@@ -180,6 +180,7 @@ def _describe_classifier(classifier: KMeansKernelClassifier, place: Place) -> di
         "lift": model.lift,
         "temperature": model.temperature,
         "regularization": classifier.regularization_,
+        "streamed": classifier.streamed_,
         "loss": classifier.loss_,
         "held_out_error": classifier.held_out_error_,
         "n_representatives": classifier.n_representatives_,
@@ -193,6 +194,7 @@ def _build_classifier(tree: dict[str, Any], place: Place) -> KMeansKernelClassif
     settings_of(classifier)  # refuses what no fit accepts
     classifier.model_ = _build_model(tree, place, set_features(classifier, tree))
     classifier.regularization_ = number_of(tree, "regularization", 0.0)
+    classifier.streamed_ = tree.get("streamed", False) is True
     classifier.loss_ = tree.get("loss", "squared")
     if classifier.loss_ not in ("squared", "logistic"):
         raise ModelFileError(f"its loss is {classifier.loss_!r}")

@@ -10,12 +10,23 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kmeans_kernel.tables._arrays import read_images, read_npz, read_svmlight, table_of_arrays
-from kmeans_kernel.tables._content import STANDARD_INPUT, Format, OnBytes, content_of, format_of
+from kmeans_kernel.tables._blocks import TableBlocks, parquet_files
+from kmeans_kernel.tables._content import (
+    STANDARD_INPUT,
+    SUFFIXES,
+    Format,
+    OnBytes,
+    content_of,
+    format_of,
+)
 from kmeans_kernel.tables._csv import read_csv
 from kmeans_kernel.tables._frames import read_parquet, table_of_frame
 from kmeans_kernel.tables._table import DataFileError, Table, first_line
 
-__all__ = ["STANDARD_INPUT", "DataFileError", "Format", "Table", "read_table"]
+__all__ = [
+    "STANDARD_INPUT", "SUFFIXES", "DataFileError", "Format", "Table", "TableBlocks",
+    "parquet_files", "read_table",
+]  # fmt: skip
 
 
 def read_table(

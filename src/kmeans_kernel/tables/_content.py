@@ -31,7 +31,7 @@ class Format(StrEnum):
     idx = "idx"
 
 
-_SUFFIXES: dict[str, Format] = {
+SUFFIXES: dict[str, Format] = {
     ".csv": Format.csv, ".parquet": Format.parquet, ".pq": Format.parquet, ".npz": Format.npz,
     ".svm": Format.svmlight, ".svmlight": Format.svmlight, ".libsvm": Format.svmlight,
     ".idx": Format.idx,
@@ -78,8 +78,8 @@ def _read_all(file: BinaryIO, total: int | None, on_bytes: OnBytes | None) -> by
 def format_of(name: str, content: bytes) -> Format:
     """Tell the format from the name, else from the first bytes."""
     path = Path(name.removesuffix(".gz"))
-    if path.suffix in _SUFFIXES:
-        return _SUFFIXES[path.suffix]
+    if path.suffix in SUFFIXES:
+        return SUFFIXES[path.suffix]
     start = content[:4096]
     if start[:4] == b"PAR1":
         return Format.parquet

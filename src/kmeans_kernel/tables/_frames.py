@@ -63,7 +63,7 @@ def table_of_frame(
         f"column {target!r}",
         drop_missing=drop_missing,
     )
-    y = None if target is None else _labels(frame[target].gather(rows), name)
+    y = None if target is None else labels_of(frame[target].gather(rows), name)
     return Table(X[rows], y, rows, len(X) - len(rows))
 
 
@@ -141,7 +141,7 @@ def _is_missing(column: Any) -> npt.NDArray[np.bool_]:
     return np.asarray(missing.to_numpy())
 
 
-def _labels(column: Any, name: str) -> npt.NDArray[Any]:
+def labels_of(column: Any, name: str) -> npt.NDArray[Any]:
     """Return labels as whole numbers where they are such, as booleans, else as text."""
     import polars as pl
 
