@@ -10,10 +10,10 @@ BIN := $(VENV)/bin
 CODE := src tests examples experiments benchmarks docs
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check lint types format bench bench-quick docs docs-check experiments keel clean
+.PHONY: help run test check lint types format bench bench-quick docs docs-check experiments keel browser clean
 
 help:
-	@echo "make run      train the paper's classifier on MNIST and draw it"
+	@echo "make run      train the paper's classifier on MNIST, draw it, and make a page of it"
 	@echo "make test     run all tests"
 	@echo "make check    lint, types, generated docs and tests, as CI does"
 	@echo "make format   format the code"
@@ -27,8 +27,15 @@ help:
 run: $(VENV)/run.stamp
 	$(BIN)/python examples/first_run.py
 
-test: $(VENV)/dev.stamp
+test: $(VENV)/dev.stamp browser
 	$(BIN)/python -m pytest
+
+# The pages are tested in a real browser; without one these tests are skipped.
+browser:
+	@command -v chromium chromium-browser google-chrome >/dev/null || { \
+		echo "Installing Chromium, in which the pages are tested"; \
+		{ apt-get update && apt-get install --quiet --yes chromium; } >/dev/null 2>&1 \
+		|| echo "Chromium cannot be installed here: the tests of pages are skipped."; }
 
 check: lint types docs-check test
 

@@ -1,7 +1,7 @@
 """The first run: train the paper's classifier on real digits, show how it did, draw what it learnt.
 
 Uses MNIST where it can be had and the bundled 8 × 8 digits otherwise, and says which. Writes a
-picture and the figures as JSON to the folder named on the command line, `build` by default.
+picture, a page that classifies what you draw, and the figures as JSON to the folder named on the command line, `build` by default.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import sklearn.metrics
 import kmeans_kernel
 from kmeans_kernel import paper
 from kmeans_kernel.datasets import load_digits, load_mnist
+from kmeans_kernel.web import to_web
 
 Q = 100
 PAPER_ERROR = 3.01  # the paper's Figure 1, raw pixels, Q = 100: read off the published plot
@@ -68,7 +69,10 @@ def main(folder: Path) -> None:
     }
     (folder / "first_run.json").write_text(json.dumps(results, indent=2) + "\n")
     report(results)
+    page = folder / "first_run.html"
+    to_web(model, page, X=data.X_test, y=data.y_test, title=f"The paper's classifier, on {name}")
     print(f"\nPicture: {picture.resolve()}")
+    print(f"Page:    {page.resolve().as_uri()}  (draw a digit, see why)")
 
 
 def load() -> tuple[str, sklearn.utils.Bunch]:

@@ -33,11 +33,13 @@ FLOORS = {
         "persistence._estimators", "persistence", "datasets._idx", "datasets._progress",
         "datasets._sources", "datasets._loaders", "datasets", "records", "tables._table",
         "tables._content", "tables._csv", "tables._frames", "tables._arrays", "tables._blocks",
-        "tables", "evaluation", "inspection", "plots", "peers", "reproduction._points",
+        "tables", "evaluation", "inspection", "plots", "peers", "web._arrays", "web._frame",
+        "web._content", "web._page", "web", "onnx._graph", "onnx._score", "onnx._steps",
+        "onnx._transformers", "onnx._voting", "onnx._converters", "onnx", "reproduction._points",
         "reproduction._measure", "reproduction._report", "reproduction", "reproduction.__main__",
         "cli", "cli._signals", "cli._output", "cli._reading", "cli._large", "cli.fit",
         "cli.predict", "cli.evaluate", "cli.inspect", "cli.data", "cli.reproduce", "cli.bench",
-        "cli.plan", "cli.app", "cli.__main__",
+        "cli.plan", "cli.export", "cli.app", "cli.__main__",
     ],
 }  # fmt: skip
 ORDER = [name for floor in FLOORS.values() for name in floor]
@@ -118,6 +120,8 @@ def test_import_has_no_side_effects_and_needs_no_extra():
         "patterns",
         "patches",
         "persistence",
+        "onnx",
+        "web",
     ],
 )
 def test_the_examples_in_the_docstrings_run(name):

@@ -6,6 +6,7 @@ import pytest
 from kmeans_kernel._kernels import Polynomial
 from kmeans_kernel._model import FittedModel
 from kmeans_kernel._sphere import unit_rows
+from kmeans_kernel._workers import ALONE
 from tests.reference import kernels as naive_kernels
 from tests.reference import model as twin
 
@@ -82,3 +83,27 @@ def test_representatives_are_points_of_the_input_space():
     assert fitted.representatives.shape == (8, 3)
     lifted = unit_rows(fitted.representatives, 2.0, np.float64)
     np.testing.assert_allclose(lifted, fitted.directions, atol=1e-12)
+
+
+def test_float64_decides_where_two_scores_are_as_near_as_rounding():
+    """Two classes whose scores differ by less than float32 can tell, at many rows."""
+    rng = np.random.default_rng(0)
+    directions = unit_rows(rng.normal(size=(700, 20)), dtype=np.float32)
+    dual = rng.normal(size=(700, 1))
+    fitted = FittedModel(
+        directions=directions,
+        representative_classes=np.arange(700) % 2,
+        representative_counts=np.ones(700, dtype=np.intp),
+        dual_coef=np.hstack([dual, dual + 1e-9 * rng.normal(size=(700, 1))]),
+        intercept=np.zeros(2),
+        kernel=Polynomial(4),
+        lift=0.0,
+        classes=np.arange(2),
+    )
+    X = rng.normal(size=(300, 20)).astype(np.float32)
+    exact = fitted.on_sphere(X, np.float64) @ directions.T.astype(np.float64)
+    expected = exact**4 @ fitted.dual_coef
+    found = fitted.scores(X)
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, expected.astype(np.float32))
+    assert np.abs(fitted._scores(X, np.float32, ALONE) - expected).max() < fitted.noise

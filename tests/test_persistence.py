@@ -160,8 +160,11 @@ def test_text_labels_are_no_wider_than_they_are(tmp_path, rng):
     ("estimator", "message"),
     [
         (RidgeClassifier(), "saves classifiers, got a RidgeClassifier"),
-        (make_pipeline(PCA(2), classifier()), "cannot save a PCA.*it saves KMeansKernelClassifier"),
-        (PatchVotingClassifier(RidgeClassifier(), (4, 4)), "cannot save a RidgeClassifier"),
+        (
+            make_pipeline(PCA(2), classifier()),
+            "A PCA cannot be saved.*what can is KMeansKernelClassifier",
+        ),
+        (PatchVotingClassifier(RidgeClassifier(), (4, 4)), "A RidgeClassifier cannot be saved"),
     ],
 )
 def test_what_cannot_be_saved_is_told(estimator, message, rows, digits, tmp_path):

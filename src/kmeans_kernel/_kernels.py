@@ -14,7 +14,7 @@ from kmeans_kernel._triangles import TwoTriangles
 from kmeans_kernel._workers import ALONE, Workers, shares
 
 # Cosines this close to one are those of a row with itself: the root makes much of rounding.
-_TIP = 1e-13
+TIP = 1e-13
 
 # Rows of a tile; its columns are a column block.
 _TILE_HEIGHT = 512
@@ -94,7 +94,7 @@ class Laplacian:
     def apply(self, out: Array) -> None:
         """Replace the cosines in `out` by the exponential of their distances."""
         np.subtract(1.0, out, out=out)
-        np.multiply(out, out > _TIP, out=out)
+        np.multiply(out, out > TIP, out=out)
         np.multiply(out, 4.0 * self.gamma, out=out)
         np.sqrt(out, out=out)
         np.negative(out, out=out)
@@ -103,7 +103,7 @@ class Laplacian:
     def derivative(self, cosines: Array) -> Array:
         """Return √(γ / (1 − c)) exp(−2√(γ(1 − c))), and zero at the tip."""
         gaps = 1.0 - cosines
-        tip = gaps < _TIP
+        tip = gaps < TIP
         roots = np.sqrt(self.gamma * np.where(tip, 1.0, gaps))
         return np.where(tip, 0.0, self.gamma / roots * np.exp(-2.0 * roots))
 

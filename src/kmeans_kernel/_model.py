@@ -36,6 +36,12 @@ def whole_if_so(counts: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return counts.astype(np.intp) if (counts == np.rint(counts)).all() else counts
 
 
+def margins(scores: Array) -> Array:
+    """Return the (n,) differences of the two best scores of each row."""
+    best = np.partition(scores, -2, axis=1)[:, -2:]
+    return np.asarray(best[:, 1] - best[:, 0])
+
+
 @dataclass(frozen=True, eq=False)
 class FittedModel:
     """All that is needed to score a row; its arrays cannot be written to.
@@ -90,33 +96,52 @@ class FittedModel:
         return unit_rows(X, self.lift, dtype, self.feature_scales)
 
     @cached_property
+    def noise(self) -> float:
+        """About how much float32 products put the scores off.
+
+        Large coefficients that cancel, from a narrow margin or a small regularisation, make the
+        rounding of the cosines loud, and that of the sums where kernel values are large.
+        """
+        loudest = float(np.linalg.norm(self.dual_coef, axis=0).max())
+        n_terms = min(len(self.directions), _BLOCK_COLUMNS)
+        size = np.sqrt(n_terms * np.mean(self._some_values**2))
+        rounding = float(np.finfo(np.float32).eps * size)
+        return (_FLOAT32_COSINE_ERROR * self.kernel.steepness + rounding) * loudest
+
+    @cached_property
     def needs_float64(self) -> bool:
         """Whether float32 products would put the scores off by more than is tolerable.
 
-        Large coefficients that cancel, from a narrow margin or a small regularisation, make the
-        rounding of the cosines loud, and that of the sums where kernel values are large. What is
-        tolerable depends on how far apart scores are: about one for squares, more for logarithms.
+        What is tolerable depends on how far apart scores are: about one for squares, more for
+        logarithms.
         """
-        loudest = float(np.linalg.norm(self.dual_coef, axis=0).max())
+        margin = float(np.median(margins(self._some_values @ self.dual_coef + self.intercept)))
+        return self.noise > _TOLERABLE_NOISE * max(1.0, margin)
+
+    @cached_property
+    def _some_values(self) -> Array:
+        """The kernel values of some representatives with all."""
         some = self.directions[:: max(1, len(self.directions) // _SOME)].astype(np.float64)
-        values = some @ self.directions.T.astype(np.float64)
+        values = np.asarray(some @ self.directions.T.astype(np.float64))
         self.kernel.apply(values)
-        n_terms = min(len(self.directions), _BLOCK_COLUMNS)
-        rounding = np.finfo(np.float32).eps * np.sqrt(n_terms * np.mean(values**2))
-        noise = (_FLOAT32_COSINE_ERROR * self.kernel.steepness + float(rounding)) * loudest
-        best = np.sort(values @ self.dual_coef + self.intercept, axis=1)[:, -2:]
-        margin = float(np.median(best[:, 1] - best[:, 0]))
-        return noise > _TOLERABLE_NOISE * max(1.0, margin)
+        return values
 
     def scores(self, X: Matrix, workers: Workers = ALONE) -> Array:
         """Return the (n, K) scores Σ_q Ω(x, ξ_q) a_q + b of finite rows with the right width.
 
         In float64 when both the rows and the representatives are, or when float32 would show;
-        in float32 otherwise.
+        in float32 otherwise, but where the two best are as near as rounding: there float64 decides,
+        so that a label does not depend on the order of sums.
         """
-        both = {X.dtype, self.directions.dtype} == {np.dtype(np.float64)}
-        precise = both or self.needs_float64
-        dtype = np.dtype(np.float64 if precise else np.float32)
+        if {X.dtype, self.directions.dtype} == {np.dtype(np.float64)} or self.needs_float64:
+            return self._scores(X, np.float64, workers)
+        scores = self._scores(X, np.float32, workers)
+        near = np.flatnonzero(margins(scores) < self.noise)
+        if len(near):
+            scores[near] = self._scores(X[near], np.float64, workers)
+        return scores
+
+    def _scores(self, X: Matrix, dtype: npt.DTypeLike, workers: Workers) -> Array:
         directions = self.directions.astype(dtype, copy=False)
         dual_coef = self.dual_coef.astype(dtype, copy=False)
         scores = np.tile(self.intercept.astype(dtype), (n_rows(X), 1))

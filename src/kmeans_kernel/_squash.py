@@ -22,7 +22,7 @@ _LONG_TAIL = 5.0
 
 # The sinh of this is a number, and nothing is told apart that is farther out.
 _LARGEST = 700.0
-_FARTHEST = float(np.sinh(_LARGEST))
+FARTHEST = float(np.sinh(_LARGEST))
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ class Squash:
         dtype = X.dtype if X.dtype.kind == "f" else np.float64
         with np.errstate(over="ignore"):
             far = (X.astype(np.float64) - self.centers) / self.widths
-        squashed = np.arcsinh(np.clip(far, -_FARTHEST, _FARTHEST))
+        squashed = np.arcsinh(np.clip(far, -FARTHEST, FARTHEST))
         return np.asarray((squashed * self.gains).astype(dtype))
 
     def undo(self, X: Array) -> Array:

@@ -14,7 +14,7 @@ from kmeans_kernel._validation import check_count, check_number, check_shape
 from kmeans_kernel.images import PixelTransformer, shape_of_rows
 
 # No image is sheared further than this: 45 degrees.
-_STEEPEST = 1.0
+STEEPEST = 1.0
 
 
 class ImageTransformer(PixelTransformer, metaclass=ABCMeta):
@@ -159,8 +159,8 @@ def deskewed(images: Array) -> Array:
     together -= middle_row * middle_column
     slant = np.clip(
         np.where(spread > 1e-9, together / np.where(spread > 1e-9, spread, 1.0), 0.0),
-        -_STEEPEST,
-        _STEEPEST,
+        -STEEPEST,
+        STEEPEST,
     )
     shifts = slant[:, None] * (rows - middle_row[:, None])  # (n, height)
     sources = columns + shifts[:, :, None]

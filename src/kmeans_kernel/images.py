@@ -27,7 +27,7 @@ from kmeans_kernel._sphere import unit_rows
 from kmeans_kernel._threads import threads_for
 from kmeans_kernel._validation import check_lazy_rows, check_pixels
 
-_LARGEST_PIXEL = 1e150
+LARGEST_PIXEL = 1e150
 
 # About what a pixel costs, in operations of a matrix product.
 _OPERATIONS_PER_PIXEL = 200.0
@@ -250,7 +250,7 @@ def _centered(X: Array) -> Array:
     """
     highest, lowest = X.max(axis=1, keepdims=True), X.min(axis=1, keepdims=True)
     size = np.maximum(highest, -lowest)
-    if (size > _LARGEST_PIXEL).any():
+    if (size > LARGEST_PIXEL).any():
         return _centered(X / np.maximum(size, 1.0))
     centered: Array = X - X.mean(axis=1, keepdims=True)
     centered[(highest == lowest)[:, 0]] = 0.0

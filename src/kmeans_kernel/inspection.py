@@ -76,17 +76,25 @@ def representative_images(estimator: Any, per_class: int) -> npt.NDArray[Any] | 
 
     None when the classifier did not see pixels. Missing ones are NaN.
     """
-    shape = _image_shape(estimator)
-    if shape is None:
+    pixels = all_representative_images(estimator)
+    if pixels is None:
         return None
     model = classifier_of(estimator).model_
-    pixels: Array = model.representatives[:, : shape[0] * shape[1]]
-    out = np.full((len(model.classes), per_class, *shape), np.nan)
+    out = np.full((len(model.classes), per_class, *pixels.shape[1:]), np.nan)
     for k in range(len(model.classes)):
         own = np.flatnonzero(model.representative_classes == k)
         largest = own[np.argsort(-model.representative_counts[own], kind="stable")][:per_class]
-        out[k, : len(largest)] = pixels[largest].reshape(-1, *shape)
+        out[k, : len(largest)] = pixels[largest]
     return out
+
+
+def all_representative_images(estimator: Any) -> Array | None:
+    """Return the (m, height, width) representatives; None when the classifier saw no pixels."""
+    shape = _image_shape(estimator)
+    if shape is None:
+        return None
+    pixels: Array = classifier_of(estimator).model_.representatives[:, : shape[0] * shape[1]]
+    return pixels.reshape(-1, *shape)
 
 
 def _image_shape(estimator: Any) -> tuple[int, int] | None:

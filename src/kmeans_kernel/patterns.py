@@ -28,27 +28,27 @@ from kmeans_kernel.gradients import (
 )
 
 # The edges: so many directions, told apart so sharply, sampled every so many pixels.
-_ORIENTATIONS = 8
-_SHARPNESS = 8.0
-_STRIDE = 2
+ORIENTATIONS = 8
+SHARPNESS = 8.0
+STRIDE = 2
 
 # The blur of the edges that patterns are made of, and of those that stand beside them.
-_FINE_BLUR = 1.0
-_COARSE_BLUR = 1.5
+FINE_BLUR = 1.0
+COARSE_BLUR = 1.5
 
 # A neighbourhood: so many samples high and wide.
-_SIDE = 3
-PATTERN_SIZE = _ORIENTATIONS * _SIDE**2
+SIDE = 3
+PATTERN_SIZE = ORIENTATIONS * SIDE**2
 
 # How alike a neighbourhood is to a pattern: exp(−width (1 − cosine)).
-_WIDTH = 8.0
+WIDTH = 8.0
 
 # What is added to the kernel matrix of the patterns before its inverse root is taken.
 _NUGGET = 1e-3
 
 # The blur of the patterns, and how far they are sampled, in samples of the edges.
-_POOL_BLUR = 2.0
-_POOL_STRIDE = 4
+POOL_BLUR = 2.0
+POOL_STRIDE = 4
 
 # What patterns are learned from: so many images, and so many neighbourhoods of them. The faintest
 # are left out.
@@ -157,7 +157,7 @@ class EdgePatterns(ClassNamePrefixFeaturesOutMixin, ImageTransformer):
         rng = np.random.default_rng(seed)
         some = np.sort(rng.choice(len(X), min(len(X), _MOST_IMAGES), replace=False))
         slopes = self._slopes(X[some].astype(np.float32))
-        found = neighbourhoods(edges(slopes, _FINE_BLUR)).reshape(-1, PATTERN_SIZE)
+        found = neighbourhoods(edges(slopes, FINE_BLUR)).reshape(-1, PATTERN_SIZE)
         strengths = np.linalg.norm(found, axis=1)
         found = found[(strengths > 0) & (strengths >= np.quantile(strengths, _FAINT))]
         if len(found) > _MOST_NEIGHBOURHOODS:
@@ -175,20 +175,20 @@ class EdgePatterns(ClassNamePrefixFeaturesOutMixin, ImageTransformer):
         self._mixing = decorrelation(patterns)
 
     def _slopes(self, X: Array) -> Array:
-        return oriented_slopes(self._images(X), _ORIENTATIONS, _SHARPNESS)
+        return oriented_slopes(self._images(X), ORIENTATIONS, SHARPNESS)
 
     @property
     def _n_features_out(self) -> int:
-        samples = [n_sampled(length, _STRIDE) for length in self.image_shape_]
-        pooled = [n_sampled(length, _POOL_STRIDE) for length in samples]
-        return _ORIENTATIONS * int(np.prod(samples)) + len(self.patterns_) * int(np.prod(pooled))
+        samples = [n_sampled(length, STRIDE) for length in self.image_shape_]
+        pooled = [n_sampled(length, POOL_STRIDE) for length in samples]
+        return ORIENTATIONS * int(np.prod(samples)) + len(self.patterns_) * int(np.prod(pooled))
 
     def _write_features(self, X: Array, out: Array) -> None:
         slopes = self._slopes(X.astype(out.dtype, copy=False))
-        plain = edges(slopes, _COARSE_BLUR).reshape(len(X), -1)
+        plain = edges(slopes, COARSE_BLUR).reshape(len(X), -1)
         n_plain = plain.shape[1]
         codes = pattern_codes(
-            edges(slopes, _FINE_BLUR),
+            edges(slopes, FINE_BLUR),
             self.patterns_.astype(out.dtype, copy=False),
             self._mixing.astype(out.dtype, copy=False),
         )
@@ -197,9 +197,24 @@ class EdgePatterns(ClassNamePrefixFeaturesOutMixin, ImageTransformer):
         out *= np.sqrt(0.5)
 
 
+def edge_settings() -> dict[str, float]:
+    """Return the constants, for whoever computes the same in another language."""
+    return {
+        "orientations": ORIENTATIONS,
+        "sharpness": SHARPNESS,
+        "stride": STRIDE,
+        "fine_blur": FINE_BLUR,
+        "coarse_blur": COARSE_BLUR,
+        "side": SIDE,
+        "width": WIDTH,
+        "pool_blur": POOL_BLUR,
+        "pool_stride": POOL_STRIDE,
+    }
+
+
 def edges(slopes: Array, blur: float) -> Array:
     """Return the (n, height', width', orientations) roots of slopes, blurred and sampled."""
-    return np.moveaxis(np.sqrt(sampled(slopes, blur, _STRIDE)), 1, -1)
+    return np.moveaxis(np.sqrt(sampled(slopes, blur, STRIDE)), 1, -1)
 
 
 def neighbourhoods(maps: Array) -> Array:
@@ -207,9 +222,9 @@ def neighbourhoods(maps: Array) -> Array:
 
     Beyond the border all is zero.
     """
-    margin = _SIDE // 2
+    margin = SIDE // 2
     padded = np.pad(maps, [(0, 0), (margin, margin), (margin, margin), (0, 0)])
-    windows = sliding_window_view(padded, (_SIDE, _SIDE), axis=(1, 2))
+    windows = sliding_window_view(padded, (SIDE, SIDE), axis=(1, 2))
     return np.ascontiguousarray(windows).reshape(*maps.shape[:3], -1)
 
 
@@ -223,7 +238,7 @@ def likeness(U: Array, patterns: Array) -> Array:
     """Return the (n, J) kernel of unit rows with patterns."""
     values = np.asarray(U @ patterns.T)
     values -= 1.0
-    values *= _WIDTH
+    values *= WIDTH
     return np.exp(values, out=values)
 
 
@@ -235,7 +250,7 @@ def pattern_codes(maps: Array, patterns: Array, mixing: Array) -> Array:
     rows /= np.where(strengths > 0, strengths, 1)[:, None]
     codes = likeness(rows, patterns)
     codes *= np.sqrt(strengths)[:, None]
-    down = sampling(height, _POOL_BLUR, _POOL_STRIDE).astype(maps.dtype)
-    right = sampling(width, _POOL_BLUR, _POOL_STRIDE).astype(maps.dtype)
+    down = sampling(height, POOL_BLUR, POOL_STRIDE).astype(maps.dtype)
+    right = sampling(width, POOL_BLUR, POOL_STRIDE).astype(maps.dtype)
     pooled = (down @ codes.reshape(n, height, -1)).reshape(n, len(down), width, -1)
     return np.asarray(right @ pooled @ mixing)

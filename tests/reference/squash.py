@@ -13,5 +13,11 @@ def squash(column, weights):
     return [math.asinh((x - center) / width) / deviation for x in column]
 
 
+def squashed(row, centers, widths, gains):
+    """One row, feature by feature, by what was learned."""
+    far = [(x - center) / width for x, center, width in zip(row, centers, widths, strict=True)]
+    return [gain * math.asinh(x) for x, gain in zip(far, gains, strict=True)]
+
+
 def lower_median(ordered):
     return ordered[(len(ordered) - 1) // 2]

@@ -11,6 +11,7 @@ import kmeans_kernel
 from kmeans_kernel.cli import data
 from kmeans_kernel.cli.bench import bench
 from kmeans_kernel.cli.evaluate import evaluate
+from kmeans_kernel.cli.export import export
 from kmeans_kernel.cli.fit import fit
 from kmeans_kernel.cli.inspect import inspect
 from kmeans_kernel.cli.plan import plan
@@ -22,7 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for verb in (fit, predict, evaluate, inspect, reproduce, bench, plan):
+for verb in (fit, predict, evaluate, inspect, reproduce, bench, plan, export):
     app.command()(verb)
 app.add_typer(data.app, name="data")
 

@@ -47,7 +47,7 @@ def describe(estimator: Any, place: Place) -> dict[str, Any]:
             check_is_fitted(estimator)
             return {"kind": kind.__name__, **describe(estimator, place)}
     raise TypeError(
-        f"save_model cannot save a {type(estimator).__name__}; it saves "
+        f"A {type(estimator).__name__} cannot be saved, nor be part of a page; what can is "
         f"{', '.join(kind.__name__ for kind in _KINDS)}. Apply other steps before the model that "
         "is saved, and again before it predicts."
     )

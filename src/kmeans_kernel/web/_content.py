@@ -1,0 +1,158 @@
+"""What a page shows beside the model: its representatives, its features, and test data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+
+from kmeans_kernel._blocks import Array
+from kmeans_kernel.evaluation import match_labels, predict_all
+from kmeans_kernel.inspection import all_representative_images, classifier_of, sees_images
+from kmeans_kernel.metric import LearnedMetric
+
+# Rows that a page holds at most.
+MOST_ROWS = 10_000
+
+# A slider has about so many places.
+_PLACES = 200
+
+
+@dataclass(frozen=True, eq=False)
+class TestData:
+    """Labelled rows, and what the model says of them.
+
+    Attributes
+    ----------
+    X : the rows as they came, at most `MOST_ROWS`
+    shares : (n, K) their probabilities
+    rows : (n, d) the rows as the page holds them
+    labels : (L,) all labels, the model's and the rows'
+    truth, given : (n,) positions in `labels`
+    left_out : how many rows more there were
+    """
+
+    X: Any
+    shares: Array
+    rows: npt.NDArray[Any]
+    labels: npt.NDArray[Any]
+    truth: npt.NDArray[np.int32]
+    given: npt.NDArray[np.int32]
+    left_out: int
+
+    __test__ = False  # pytest takes the name for a test
+
+    @classmethod
+    def of(cls, estimator: Any, X: Any, y: Any) -> TestData:
+        """Classify rows; those beyond the most that a page holds are left out."""
+        n = len(y)
+        X, y = X[:MOST_ROWS], np.asarray(y)[:MOST_ROWS]
+        given, shares = predict_all(estimator, X)
+        y = match_labels(y, estimator.classes_)
+        if y.dtype.kind == "U" != given.dtype.kind:  # some label is unknown
+            given = np.array([str(label) for label in given.tolist()])
+        classes = estimator.classes_.astype(given.dtype)
+        labels = np.unique(np.concatenate([classes.astype(y.dtype), y]))
+        return cls(
+            X=X,
+            shares=shares,
+            rows=small(np.asarray(X).reshape(len(y), -1)),
+            labels=labels,
+            truth=np.searchsorted(labels, y).astype(np.int32),
+            given=np.searchsorted(labels, given).astype(np.int32),
+            left_out=n - len(y),
+        )
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what the page holds of it."""
+        return {
+            "test.rows": self.rows,
+            "test.true": self.truth,
+            "test.given": self.given,
+            "test.sure": self.shares.max(axis=1).astype(np.float32),
+        }
+
+    @property
+    def error_percent(self) -> float:
+        """The share of rows with the wrong label, in per cent."""
+        return 100 * float(np.mean(self.truth != self.given))
+
+
+def small(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return rows in the smallest type that a page reads and that holds them."""
+    if rows.size and rows.min() >= 0 and rows.max() <= 255 and (rows == np.rint(rows)).all():
+        return rows.astype(np.uint8)
+    return rows.astype(np.float32)
+
+
+def pictures(
+    estimator: Any, images: npt.NDArray[Any] | None, shape: tuple[int, int]
+) -> tuple[Array | None, str]:
+    """Return the (m, height, width) representatives as pictures from 0 to 255, and what they are.
+
+    Where the classifier did not see pixels, a picture is that of the image that is most alike; with
+    no images there is none.
+    """
+    found = all_representative_images(estimator)
+    if found is None and not sees_images(estimator):  # rows that are images, as we were told
+        found = points(estimator).reshape(-1, *shape)
+    if found is not None:
+        lowest = found.min(axis=(1, 2), keepdims=True)
+        range_ = found.max(axis=(1, 2), keepdims=True) - lowest
+        found = 255 * (found - lowest) / np.where(range_ > 0, range_, 1)
+        return np.rint(found).astype(np.uint8), ""
+    if images is None:
+        return None, "They are no pictures; export with images to see the most alike of these."
+    nearest = _nearest(estimator, images)
+    top = max(float(images.max()), 1e-9)
+    shown = np.rint(np.maximum(images[nearest], 0) * (255 / top)).astype(np.uint8)
+    return shown, "Each is shown by the test image that is most alike."
+
+
+def _nearest(estimator: Any, images: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
+    """Return for each representative the image whose features are most alike."""
+    model = classifier_of(estimator).model_
+    features = estimator[:-1].transform(images)
+    rows = model.on_sphere(features, np.float32)
+    return np.asarray((model.directions.astype(np.float32) @ rows.T).argmax(axis=1))
+
+
+def points(estimator: Any) -> Array:
+    """Return the (m, d) representatives of a table in the units of its columns."""
+    found: Array = classifier_of(estimator).model_.representatives
+    steps = [step for _, step in estimator.steps[:-1]] if isinstance(estimator, Pipeline) else []
+    for step in reversed(steps):
+        if isinstance(step, StandardScaler):
+            found = step.inverse_transform(found)
+        elif isinstance(step, LearnedMetric):
+            found = found @ np.linalg.pinv(step.components_)
+    return found
+
+
+def features(names: list[str] | None, rows: npt.NDArray[Any]) -> list[dict[str, Any]]:
+    """Return the fields of a table: each feature's name, range, usual value and step."""
+    names = names or [f"feature {j + 1}" for j in range(rows.shape[1])]
+    return [
+        {"name": name, **_range(column.astype(np.float64))}
+        for name, column in zip(names, rows.T, strict=True)
+    ]
+
+
+def _range(column: Array) -> dict[str, float]:
+    low, high = float(column.min()), float(column.max())
+    whole = bool((column == np.rint(column)).all())
+    if low == high:
+        low, high = low - 1, high + 1
+    step = 1.0 if whole else 10 ** np.floor(np.log10((high - low) / _PLACES))
+    low, high = np.floor(low / step) * step, np.ceil(high / step) * step
+    typical = float(np.median(column))
+    return {
+        "low": float(f"{low:.10g}"),
+        "high": float(f"{high:.10g}"),
+        "step": float(step),
+        "typical": float(f"{round(typical / step) * step:.10g}"),
+    }

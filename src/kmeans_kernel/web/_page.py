@@ -1,0 +1,259 @@
+"""The page: facts as JSON, arrays as text, and the scripts and styles beside this file, in one."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+import kmeans_kernel
+from kmeans_kernel.images import PixelTransformer, shape_of_rows
+from kmeans_kernel.inspection import classifier_of, describe
+from kmeans_kernel.patches import PatchVotingClassifier
+from kmeans_kernel.patterns import EdgePatterns, edge_settings
+from kmeans_kernel.persistence._estimators import build
+from kmeans_kernel.persistence._estimators import describe as describe_tree
+from kmeans_kernel.persistence._file import Place
+from kmeans_kernel.web._arrays import Arrays, as_they_were, packed, rounded
+from kmeans_kernel.web._content import TestData, features, pictures, points
+from kmeans_kernel.web._frame import Frame
+
+_SCRIPTS = (
+    "arrays", "model", "steps", "estimators", "pictures", "framing", "representatives", "verdict",
+    "pad", "fields", "tests", "main",
+)  # fmt: skip
+
+_FLAT = (
+    "These probabilities are the plain softmax of the scores, as in the paper, and not calibrated; "
+    "the bars run from the lowest to the highest."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Page:
+    """A page, and what is worth knowing of it.
+
+    Attributes
+    ----------
+    content : the HTML, as bytes
+    model_bytes : what the arrays of the model take, before they are compressed
+    n_rows : rows of test data that it holds
+    left_out : rows that were given and are not in it
+    changed_labels : rows that get another label in the numbers of the page than in Python's
+    largest_change : the largest difference of a probability for the same reason
+    """
+
+    content: bytes
+    model_bytes: int
+    n_rows: int
+    left_out: int
+    changed_labels: int
+    largest_change: float
+
+    @property
+    def size(self) -> int:
+        """The size of the file in bytes."""
+        return len(self.content)
+
+
+def page_of(
+    estimator: Any,
+    *,
+    X: Any,
+    y: Any,
+    title: str,
+    float16: bool,
+    image_shape: tuple[int, int] | None,
+) -> Page:
+    """Make the page; see `to_web`."""
+    if (X is None) != (y is None):
+        raise ValueError("X and y must be given together: test rows, and their labels.")
+    check_is_fitted(estimator)
+    shape = _shape_of(estimator, X, image_shape)
+    tree, exact = _described(estimator)
+    arrays = rounded(exact, precise=classifier_of(estimator).model_.needs_float64, float16=float16)
+    test = None if X is None else TestData.of(estimator, X, y)
+    shown, about = _shown(estimator, test, shape)
+    test_arrays = {} if test is None else test.arrays()
+    entries, text = packed({**arrays, **shown, **test_arrays})
+    facts = {
+        "tree": tree,
+        "arrays": entries,
+        "labels": [str(label) for label in estimator.classes_.tolist()],
+        "test": None if test is None else _test_facts(test),
+        "about": _about(estimator, arrays, text),
+        "flat": _is_flat(estimator),
+        **about,
+    }
+    changed, largest = (
+        (0, 0.0) if test is None else _changes(tree, as_they_were(arrays, exact), test)
+    )
+    return Page(
+        content=_html(facts, text, title, _subtitle(estimator, test, about["noun"]), shape),
+        model_bytes=sum(array.nbytes for array in arrays.values()),
+        n_rows=0 if test is None else len(test.rows),
+        left_out=0 if test is None else test.left_out,
+        changed_labels=changed,
+        largest_change=largest,
+    )
+
+
+def _shape_of(
+    estimator: Any, X: Any, image_shape: tuple[int, int] | None
+) -> tuple[int, int] | None:
+    """Return height and width of what is classified; None for the rows of a table."""
+    n_features = int(estimator.n_features_in_)
+    if image_shape is not None:
+        return shape_of_rows(n_features, image_shape)
+    if isinstance(estimator, PatchVotingClassifier):
+        return estimator.image_shape_
+    first = estimator[0] if isinstance(estimator, Pipeline) else estimator
+    if isinstance(first, PixelTransformer):
+        seen = X.shape[1:] if getattr(X, "ndim", 2) == 3 else None
+        return shape_of_rows(n_features, first.image_shape_ or seen)
+    return None
+
+
+def _described(estimator: Any) -> tuple[dict[str, Any], Arrays]:
+    """Return the tree that a model file has, and its arrays, with what a page cannot compute."""
+    arrays: Arrays = {}
+    tree = describe_tree(estimator, Place("", arrays))
+    for described, step, prefix in _steps(tree, estimator, ""):
+        if isinstance(step, EdgePatterns):
+            described["edges"] = edge_settings()
+            arrays[f"{prefix}mixing"] = step._mixing
+    return tree, arrays
+
+
+def _steps(tree: Any, estimator: Any, prefix: str) -> Iterator[tuple[Any, Any, str]]:
+    """Give every estimator of a tree, its description, and the place of its arrays."""
+    yield tree, estimator, prefix
+    if isinstance(estimator, Pipeline):
+        for k, (name, described) in enumerate(tree["steps"]):
+            yield from _steps(described, estimator[name], f"{prefix}steps.{k}.")
+    elif isinstance(estimator, PatchVotingClassifier):
+        yield from _steps(tree["classifier"], estimator.classifier_, f"{prefix}classifier.")
+
+
+def _shown(
+    estimator: Any, test: TestData | None, shape: tuple[int, int] | None
+) -> tuple[Arrays, dict[str, Any]]:
+    """Return how representatives and input look: arrays and facts."""
+    if shape is None:
+        own = points(estimator)
+        names = getattr(estimator, "feature_names_in_", None)
+        return {"points": own.astype(np.float32)}, {
+            "kind": "table",
+            "noun": "row",
+            "prompt": "Every field needs a number.",
+            "pictures_note": "",
+            "features": features(
+                None if names is None else [str(name) for name in names],
+                own if test is None else test.rows,
+            ),
+        }
+    images = None if test is None else test.rows.reshape(-1, *shape)
+    seen, note = pictures(estimator, images, shape)
+    return ({} if seen is None else {"pictures": seen}), {
+        "kind": "images",
+        "noun": "image",
+        "prompt": "Draw something.",
+        "pictures_note": note,
+        "shape": list(shape),
+        "picture_shape": None if seen is None else list(seen.shape[1:]),
+        "frame": asdict(Frame.usual(shape) if images is None else Frame.of(images)),
+    }
+
+
+def _test_facts(test: TestData) -> dict[str, Any]:
+    note = f"{test.left_out} more were given, and are not in this page." if test.left_out else ""
+    return {"labels": [str(label) for label in test.labels.tolist()], "note": note}
+
+
+def _changes(tree: dict[str, Any], arrays: Arrays, test: TestData) -> tuple[int, float]:
+    """Return how many labels, and how much of a probability, the page's rounding changes."""
+    own = {name: array for name, array in arrays.items() if not name.endswith("mixing")}
+    shares = build(tree, Place("", own)).predict_proba(test.X)
+    changed = shares.argmax(axis=1) != test.shares.argmax(axis=1)
+    return int(changed.sum()), float(np.abs(shares - test.shares).max())
+
+
+def _about(estimator: Any, arrays: Arrays, text: str) -> list[tuple[str, str]]:
+    found = describe(estimator)
+    size = sum(array.nbytes for array in arrays.values())
+    stored = {array.dtype.name for name, array in arrays.items() if name.endswith("directions")}
+    told = [
+        ("steps", " → ".join(found["steps"])),
+        ("features", f"{found['features']:,}"),
+        ("kernel", found["kernel"]),
+        ("regularization", f"{found['regularization']:g}"),
+        ("lift", f"{found['lift']:g}"),
+        ("representatives", f"{found['representatives']:,} in {len(found['classes'])} classes"),
+        ("stored as", f"{', '.join(stored)}, {size / 1e6:.2g} MB"),
+        ("data of this page, compressed", f"{len(text) / 1e6:.2g} MB"),
+        ("made by", f"kmeans-kernel {kmeans_kernel.__version__}"),
+    ]
+    if found["squashed"]:
+        told.insert(3, ("long tails", "squashed: few large values do not set the distances"))
+    return told
+
+
+def _is_flat(estimator: Any) -> bool:
+    """Say whether probabilities are the plain softmax of scores that are near zero and one."""
+    classifier = classifier_of(estimator)
+    return bool(classifier.model_.temperature == 1 and classifier.fit_on == "representatives")
+
+
+def _subtitle(estimator: Any, test: TestData | None, noun: str) -> str:
+    model = classifier_of(estimator).model_
+    told = f"{len(model.directions):,} representatives in {len(model.classes)} classes"
+    if test is not None:
+        told += f" · {test.error_percent:.2f} % error on {len(test.rows):,} test {noun}s"
+    return told
+
+
+def _html(
+    facts: dict[str, Any],
+    text: str,
+    title: str,
+    subtitle: str,
+    shape: tuple[int, int] | None,
+) -> bytes:
+    folder = files("kmeans_kernel.web") / "page"
+
+    def part(name: str) -> str:
+        return (folder / name).read_text(encoding="utf-8")
+
+    captions = (
+        "Below each number: the class of the representative, and how many training images it "
+        "stands for."
+        if shape is not None
+        else "Each line is a representative: a typical row of its class."
+    )
+    height, width = shape or (0, 0)
+    # What may hold anything, braces too, comes last.
+    content = part("page.html")
+    for name, value in {
+        "input": part("fields.html" if shape is None else "pad.html"),
+        "style": part("page.css"),
+        "script": "\n".join(part(f"{name}.js") for name in _SCRIPTS),
+        "without_test": "hidden" if facts["test"] is None else "",
+        "kind": facts["kind"],
+        "height": str(height),
+        "width": str(width),
+        "bars_note": _FLAT if facts["flat"] else "",
+        "captions": f"{captions} {facts['pictures_note']}",
+        "bytes": text,
+        "subtitle": html.escape(subtitle),
+        "title": html.escape(title),
+        "facts": json.dumps(facts, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"),
+    }.items():
+        content = content.replace("{{" + name + "}}", value)
+    return content.encode()

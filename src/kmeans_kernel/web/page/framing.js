@@ -1,0 +1,202 @@
+// From what was drawn or dropped to the image that the model sees: as large and as central as the
+// images it knows. Ink is between 0 and 1, a Float64Array with a shape [height, width].
+
+// Fainter ink does not count when its extent is looked for.
+const FAINT = 0.15;
+
+// The pen, in shares of the size of what it draws.
+const PEN = 0.115;
+
+// Pixels of the finer image that strokes are drawn on, for one of the model's.
+const FINE = 8;
+
+// Strokes, lists of points, drawn anew at the model's size, with a pen that is as thick as it
+// should be there whatever size they were drawn at.
+function inkOfStrokes(strokes, shape, frame) {
+  const points = strokes.flat();
+  if (!points.length) return null;
+  const box = boxOf(points.map(([x]) => x), points.map(([, y]) => y));
+  const [height, width] = shape;
+  const side = frame.box * Math.min(height, width);
+  const pen = Math.max(0.9, PEN * side);
+  const scale = Math.min((side - pen) / Math.max(box.width, box.height, 1e-9), side / 60);
+  const canvas = new OffscreenCanvas(width * FINE, height * FINE);
+  const context = canvas.getContext("2d", { willReadFrequently: true });
+  context.scale(FINE, FINE);
+  context.translate(width / 2, height / 2);
+  context.scale(scale, scale);
+  context.translate(-box.x - box.width / 2, -box.y - box.height / 2);
+  drawStrokes(context, strokes, pen / scale);
+  const { data } = context.getImageData(0, 0, canvas.width, canvas.height);
+  const fine = shaped(Float64Array.from({ length: data.length / 4 }, (_, at) =>
+    data[4 * at + 3] / 255), [height * FINE, width * FINE]);
+  return centredInk(resized(fine, shape), frame);
+}
+
+function drawStrokes(context, strokes, thickness) {
+  context.lineWidth = thickness;
+  context.lineCap = context.lineJoin = "round";
+  for (const [first, ...rest] of strokes) {
+    context.beginPath();
+    context.moveTo(...first);
+    context.lineTo(first[0] + 1e-3, first[1]); // a point is a dot
+    for (const point of rest) context.lineTo(...point);
+    context.stroke();
+  }
+}
+
+function boxOf(xs, ys) {
+  const x = Math.min(...xs), y = Math.min(...ys);
+  return { x, y, width: Math.max(...xs) - x, height: Math.max(...ys) - y };
+}
+
+// The ink of a picture: cut out, made as large as the model's images are, and put in their middle.
+function framedInk(ink, shape, frame) {
+  const extent = extentOf(ink);
+  if (!extent) return null;
+  const { top, left, height, width } = extent;
+  const side = frame.box * Math.min(...shape);
+  const scale = side / Math.max(height, width);
+  const size = [height, width].map((length) => Math.max(1, Math.round(length * scale)));
+  const small = resized(cut(ink, top, left, height, width), size);
+  const out = shaped(new Float64Array(shape[0] * shape[1]), shape);
+  paste(small, out, Math.round((shape[0] - size[0]) / 2), Math.round((shape[1] - size[1]) / 2));
+  return centredInk(out, frame);
+}
+
+// Moves ink, by whole pixels, so that its middle is where that of the model's images is.
+function centredInk(ink, frame) {
+  const middle = frame.centre === "mass" ? massCentre(ink) : boxCentre(ink);
+  if (!middle) return null;
+  const out = shaped(new Float64Array(ink.length), ink.shape);
+  paste(ink, out, Math.round(frame.at[0] - middle[0]), Math.round(frame.at[1] - middle[1]));
+  return out;
+}
+
+function massCentre(ink) {
+  const width = ink.shape[1];
+  let total = 0, y = 0, x = 0;
+  ink.forEach((value, at) => {
+    total += value;
+    y += value * Math.floor(at / width);
+    x += value * (at % width);
+  });
+  return total > 0 ? [y / total, x / total] : null;
+}
+
+function boxCentre(ink) {
+  const extent = extentOf(ink);
+  return extent && [extent.top + (extent.height - 1) / 2, extent.left + (extent.width - 1) / 2];
+}
+
+function extentOf(ink) {
+  const width = ink.shape[1];
+  const seen = Array.from(ink.keys()).filter((at) => ink[at] > FAINT);
+  if (!seen.length) return null;
+  const [top, bottom] = rangeOf(seen, (at) => Math.floor(at / width));
+  const [left, right] = rangeOf(seen, (at) => at % width);
+  return { top, left, height: bottom - top + 1, width: right - left + 1 };
+}
+
+function rangeOf(places, coordinate) {
+  let low = Infinity, high = -Infinity;
+  for (const place of places) {
+    const value = coordinate(place);
+    low = Math.min(low, value);
+    high = Math.max(high, value);
+  }
+  return [low, high];
+}
+
+// Ink at another size: each pixel is the mean of what it covers.
+function resized(ink, shape) {
+  const [height, width] = ink.shape;
+  const down = coverage(height, shape[0]);
+  const right = coverage(width, shape[1]);
+  const out = shaped(new Float64Array(shape[0] * shape[1]), shape);
+  down.forEach((rows, i) => right.forEach((columns, j) => {
+    let sum = 0;
+    for (const [y, high] of rows) {
+      for (const [x, wide] of columns) sum += high * wide * ink[y * width + x];
+    }
+    out[i * shape[1] + j] = sum;
+  }));
+  return out;
+}
+
+// For each of some pixels, those of a line of other length that it covers, with their shares.
+function coverage(length, count) {
+  const step = length / count;
+  return Array.from({ length: count }, (_, k) => {
+    const from = k * step, to = (k + 1) * step;
+    const covered = [];
+    for (let at = Math.floor(from); at < Math.min(length, Math.ceil(to - 1e-9)); at++) {
+      covered.push([at, (Math.min(at + 1, to) - Math.max(at, from)) / step]);
+    }
+    return covered;
+  });
+}
+
+function cut(ink, top, left, height, width) {
+  return shaped(Float64Array.from({ length: height * width }, (_, at) =>
+    ink[(top + Math.floor(at / width)) * ink.shape[1] + left + (at % width)]), [height, width]);
+}
+
+function paste(ink, out, top, left) {
+  const [height, width] = ink.shape;
+  const [rows, columns] = out.shape;
+  for (let i = Math.max(0, -top); i < Math.min(height, rows - top); i++) {
+    for (let j = Math.max(0, -left); j < Math.min(width, columns - left); j++) {
+      out[(i + top) * columns + j + left] = ink[i * width + j];
+    }
+  }
+}
+
+function shaped(values, shape) {
+  return Object.assign(values, { shape });
+}
+
+// The ink of an image file: dark on light paper or light on dark, whichever its border says.
+async function inkOfFile(file, shape, frame) {
+  const bitmap = await createImageBitmap(file, { colorSpaceConversion: "none" });
+  const exact = bitmap.height === shape[0] && bitmap.width === shape[1];
+  const shrink = exact ? 1 : Math.min(1, 400 / Math.max(bitmap.width, bitmap.height));
+  const width = Math.max(1, Math.round(bitmap.width * shrink));
+  const height = Math.max(1, Math.round(bitmap.height * shrink));
+  const context = new OffscreenCanvas(width, height).getContext("2d");
+  context.drawImage(bitmap, 0, 0, width, height);
+  const light = lightOf(context.getImageData(0, 0, width, height));
+  const background = borderLevel(light);
+  const ink = background > 0.5 ? shaped(light.map((value) => 1 - value), light.shape) : light;
+  return exact ? ink : framedInk(stretched(ink), shape, frame);
+}
+
+// Brightness between 0 and 1, on white where an image is transparent.
+function lightOf({ data, width, height }) {
+  return shaped(Float64Array.from({ length: width * height }, (_, at) => {
+    const [red, green, blue, alpha] = data.subarray(4 * at, 4 * at + 4);
+    const grey = red === green && green === blue
+      ? red : 0.299 * red + 0.587 * green + 0.114 * blue;
+    return (grey * alpha + 255 * (255 - alpha)) / 65025;
+  }), [height, width]);
+}
+
+function borderLevel(light) {
+  const [height, width] = light.shape;
+  const border = Array.from(light).filter((_, at) => {
+    const i = Math.floor(at / width), j = at % width;
+    return i === 0 || j === 0 || i === height - 1 || j === width - 1;
+  });
+  return border.sort((a, b) => a - b)[Math.floor(border.length / 2)];
+}
+
+// Ink from none at the level of the border to full where it is brightest; paper is never even.
+function stretched(ink) {
+  const floor = borderLevel(ink);
+  const highest = ink.reduce((a, b) => Math.max(a, b), 0);
+  const range = Math.max(1e-9, highest - floor);
+  return shaped(ink.map((value) => {
+    const share = Math.max(0, (value - floor) / range);
+    return share < FAINT ? 0 : share;
+  }), ink.shape);
+}

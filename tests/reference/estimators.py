@@ -1,0 +1,134 @@
+"""Fitted estimators as their JSON and arrays say, step by step and number by number."""
+
+import math
+
+import numpy as np
+import scipy.linalg
+
+from tests.reference import images, kernels, model
+from tests.reference.spherical_kmeans import dot
+
+
+def kernel_function(tree):
+    if tree["kind"] == "Polynomial":
+        return lambda cosine: kernels.polynomial(cosine, tree["degree"])
+    function = {"Gaussian": kernels.gaussian, "Laplacian": kernels.laplacian}[tree["kind"]]
+    return lambda cosine: function(cosine, tree["gamma"])
+
+
+def features(tree, arrays, X, place=""):
+    """What the last step of a pipeline sees; the rows themselves where there are no steps."""
+    if tree["kind"] != "Pipeline":
+        return X
+    for k, (_, step) in enumerate(tree["steps"][:-1]):
+        X = _STEPS[step["kind"]](step, arrays, X, f"{place}steps.{k}.")
+    return X
+
+
+def scores(tree, arrays, X, place=""):
+    """The scores of a classifier, or of a pipeline that ends in one."""
+    if tree["kind"] == "Pipeline":
+        last = len(tree["steps"]) - 1
+        rows = features(tree, arrays, X, place)
+        return scores(tree["steps"][last][1], arrays, rows, f"{place}steps.{last}.")
+    squash = None
+    if f"{place}squash_centers" in arrays:
+        squash = {name: arrays[f"{place}squash_{name}"] for name in ("centers", "widths", "gains")}
+    return model.scores(
+        X,
+        arrays[f"{place}directions"],
+        arrays[f"{place}dual_coef"],
+        arrays[f"{place}intercept"],
+        kernel_function(tree["kernel"]),
+        tree["lift"],
+        arrays.get(f"{place}feature_scales"),
+        squash,
+    )
+
+
+def classes(tree):
+    if tree["kind"] == "Pipeline":
+        return classes(tree["steps"][-1][1])
+    if tree["kind"] == "PatchVotingClassifier":
+        return classes(tree["classifier"])
+    return tree["classes"]["values"]
+
+
+def probabilities(tree, arrays, X):
+    if tree["kind"] == "PatchVotingClassifier":
+        return [_vote(tree, arrays, row) for row in X]
+    last = tree["steps"][-1][1] if tree["kind"] == "Pipeline" else tree
+    return [model.probabilities(row, last["temperature"]) for row in scores(tree, arrays, X)]
+
+
+def _vote(tree, arrays, row):
+    image = _cut(row, tree["image_shape"])
+    of_patches = scores(
+        tree["classifier"], arrays, images.patches([image], *tree["patch_shape"]), "classifier."
+    )
+    if len(of_patches[0]) == 2:  # half the difference each
+        of_patches = [[(a - b) / 2, (b - a) / 2] for a, b in of_patches]
+    n = len(of_patches)
+    means = [math.fsum(column) / n for column in zip(*of_patches, strict=True)]
+    shares = model.probabilities(means, 1.0)
+    if tree["vote"] == "sum":
+        return shares
+    winners = [scores.index(max(scores)) for scores in of_patches]
+    return [(winners.count(k) + share) / (n + 1) for k, share in enumerate(shares)]
+
+
+def mixing(patterns):
+    """The inverse root of how alike patterns are to each other."""
+    alike = [[math.exp(-8.0 * (1 - dot(a, b))) for b in patterns] for a in patterns]
+    return np.linalg.inv(scipy.linalg.sqrtm(np.array(alike) + 1e-3 * np.eye(len(patterns))))
+
+
+def _cut(row, shape):
+    return [list(row[i * shape[1] : (i + 1) * shape[1]]) for i in range(shape[0])]
+
+
+def _pixels(tree, arrays, X, place):
+    return images.pixel_rows(X)
+
+
+def _fourier(tree, arrays, X, place):
+    return images.fourier_rows(X, tree["params"]["root"])
+
+
+def _deskewed(tree, arrays, X, place):
+    upright = [images.deskewed(_cut(row, tree["image_shape"])) for row in X]
+    return [[pixel for row in image for pixel in row] for image in upright]
+
+
+def _gradients(tree, arrays, X, place):
+    names = ("n_orientations", "blur", "stride", "sharpness")
+    options = {name: tree["params"][name] for name in names}
+    return [images.oriented_gradients(_cut(row, tree["image_shape"]), **options) for row in X]
+
+
+def _patterns(tree, arrays, X, place):
+    patterns = arrays[f"{place}patterns"].astype(float)
+    return [images.edge_patterns(_cut(row, tree["image_shape"]), patterns) for row in X]
+
+
+def _metric(tree, arrays, X, place):
+    columns = arrays[f"{place}components"].T
+    return [[dot(row, column) for column in columns] for row in X]
+
+
+def _scaled(tree, arrays, X, place):
+    d = tree["features"]["count"]
+    means = arrays.get(f"{place}mean_", [0.0] * d)
+    scales = arrays.get(f"{place}scale_", [1.0] * d)
+    return [[(x - m) / s for x, m, s in zip(row, means, scales, strict=True)] for row in X]
+
+
+_STEPS = {
+    "PixelNormalizer": _pixels,
+    "FourierFeatures": _fourier,
+    "Deskewer": _deskewed,
+    "OrientedGradients": _gradients,
+    "EdgePatterns": _patterns,
+    "LearnedMetric": _metric,
+    "StandardScaler": _scaled,
+}

@@ -1,0 +1,72 @@
+"""The table of scores is current, and the fitted models and estimators agree with it."""
+
+import numpy as np
+import pytest
+
+from tests import vectors
+from tests.vectors.__main__ import make, readable
+
+MODELS, ESTIMATORS = vectors.cases("models"), vectors.cases("estimators")
+
+
+def test_the_table_is_current():
+    assert_alike(vectors.read(), make(), "table")
+
+
+def test_the_table_is_small_and_readable():
+    text = vectors.TABLE.read_text()
+    assert len(text) < 150_000
+    assert text == readable(vectors.read()) + "\n"
+
+
+def assert_alike(found, expected, where):
+    """Compare trees; numbers may differ by rounding."""
+    if isinstance(expected, dict):
+        assert list(found) == list(expected), where
+        for key in expected:
+            assert_alike(found[key], expected[key], f"{where}.{key}")
+    elif isinstance(expected, list | tuple):
+        assert len(found) == len(expected), where
+        for k, (one, other) in enumerate(zip(found, expected, strict=True)):
+            assert_alike(one, other, f"{where}[{k}]")
+    elif isinstance(expected, float):
+        assert found == pytest.approx(expected, rel=1e-11, abs=1e-12), where
+    else:
+        assert found == expected, where
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_fitted_models_score_as_the_table_says(name):
+    case = MODELS[name]
+    model, rows = vectors.fitted_model(case), np.array(case["rows"])
+    scores = model.scores(rows)
+    np.testing.assert_allclose(scores, case["scores"], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(model.probabilities(scores), case["probabilities"], atol=1e-12)
+    winners = scores.argmax(axis=1)
+    assert model.classes[winners].tolist() == case["labels"]
+    np.testing.assert_allclose(
+        model.contributions(rows, winners), case["contributions"], atol=1e-12
+    )
+    assert vectors.classifier(case).predict(rows).tolist() == case["labels"]
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_estimators_predict_as_the_table_says(name):
+    case = ESTIMATORS[name]
+    estimator, rows = vectors.estimator(case), np.array(case["rows"], dtype=float)
+    np.testing.assert_allclose(
+        estimator.predict_proba(rows), case["probabilities"], rtol=1e-9, atol=1e-11
+    )
+    assert estimator.predict(rows).tolist() == case["labels"]
+    if "features" in case:
+        np.testing.assert_allclose(
+            estimator[:-1].transform(rows), case["features"], rtol=1e-9, atol=1e-11
+        )
+    if "mixing" in case:
+        np.testing.assert_allclose(estimator[-2]._mixing, case["mixing"], rtol=1e-9)
+
+
+@pytest.mark.parametrize("case", [*MODELS.values(), *ESTIMATORS.values()], ids=lambda c: c["name"])
+def test_no_label_hangs_on_rounding(case):
+    best = np.sort(case["probabilities"], axis=1)
+    assert (best[:, -1] - best[:, -2] > 1e-4).all()

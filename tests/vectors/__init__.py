@@ -1,0 +1,72 @@
+"""The score, as a table: models, rows, and what they give.
+
+`scores.json` is what every edge is held to: the fitted model in Python, the ONNX graph, the
+JavaScript of a page. What it expects comes from the slow twins in `tests/reference`.
+`python -m tests.vectors` writes it anew.
+
+Numbers are float64 unless an array names another type. "models" are fitted models of rows;
+"estimators" are whole ones, as `persistence.describe` gives them, of pixels or features. A label is
+the class of the highest probability; contributions are the terms of the winner's score.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from kmeans_kernel import KMeansKernelClassifier
+from kmeans_kernel._model import FittedModel
+from kmeans_kernel._squash import Squash
+from kmeans_kernel.persistence._estimators import build
+from kmeans_kernel.persistence._file import Place
+from kmeans_kernel.persistence._values import build_kernel
+
+TABLE = Path(__file__).with_name("scores.json")
+
+
+def read():
+    return json.loads(TABLE.read_text())
+
+
+def cases(section):
+    """The cases of a section of the table, by name."""
+    return {case["name"]: case for case in read()[section]}
+
+
+def fitted_model(case):
+    """The fitted model of a case."""
+    squash, scales = case["squash"], case["feature_scales"]
+    return FittedModel(
+        directions=np.array(case["directions"], dtype=float),
+        representative_classes=np.array(case["representative_classes"], dtype=np.intp),
+        representative_counts=np.array(case["representative_counts"]),
+        dual_coef=np.array(case["dual_coef"], dtype=float),
+        intercept=np.array(case["intercept"], dtype=float),
+        kernel=build_kernel(case["kernel"]),
+        lift=case["lift"],
+        classes=np.array(case["classes"]),
+        temperature=case["temperature"],
+        feature_scales=None if scales is None else np.array(scales, dtype=float),
+        squash=squash and Squash(**{name: np.array(v, dtype=float) for name, v in squash.items()}),
+    )
+
+
+def classifier(case):
+    """The fitted model of a case as an estimator."""
+    found = KMeansKernelClassifier()
+    found.model_ = fitted_model(case)
+    found.n_features_in_ = len(case["rows"][0])
+    return found
+
+
+def arrays_of(case):
+    """The arrays of an estimator's case, in their types."""
+    return {
+        name: np.array(array["values"], dtype=array["dtype"]).reshape(array["shape"])
+        for name, array in case["arrays"].items()
+    }
+
+
+def estimator(case):
+    """The estimator of a case, as one that is loaded from a file."""
+    return build(case["tree"], Place("", arrays_of(case)))

@@ -1,0 +1,101 @@
+"""The cases of fitted models: each is the plain one but for what its name says."""
+
+import numpy as np
+
+from tests.reference import model as twin
+from tests.reference.estimators import kernel_function
+from tests.reference.sphere import unit_rows
+
+_D, _M, _N = 3, 6, 5
+
+_SQUASH = {"centers": [0.5, -1.0, 0.0], "widths": [0.3, 2.0, 1.5], "gains": [1.2, 0.7, 0.9]}
+
+_LAPLACE = {"kind": "Laplacian", "gamma": 0.8}
+
+_EXTREME = [[1e30, -2e30, 5e29], [3e-30, 1e-30, -2e-30], [1e30, 1e-30, 1.0], [0.0, 0.0, -1e-30]]
+
+# Of a length that is one to the last bit, so that a row may coincide with one.
+_EXACT = [[0.6, 0.8, 0.0], [0.0, -0.6, 0.8], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.8, 0.0, 0.6],
+          [-0.6, 0.0, -0.8]]  # fmt: skip
+
+_CASES = {
+    "polynomial of degree 4": {},
+    "polynomial of degree 1": {"kernel": {"kind": "Polynomial", "degree": 1}},
+    "polynomial of degree 7": {"kernel": {"kind": "Polynomial", "degree": 7}},
+    "polynomial, lifted": {"lift": 0.75},
+    "gaussian": {"kernel": {"kind": "Gaussian", "gamma": 1.3}},
+    "gaussian, lifted": {"kernel": {"kind": "Gaussian", "gamma": 4.0}, "lift": 2.0},
+    "laplacian": {"kernel": _LAPLACE},
+    "laplacian, lifted": {"kernel": _LAPLACE, "lift": 1.5},
+    "laplacian, rows that are representatives": {
+        "kernel": _LAPLACE,
+        "directions": _EXACT,
+        "rows": [_EXACT[0], [5 * x for x in _EXACT[1]], _EXACT[5], [0.1, 0.2, 0.3]],
+    },
+    "scaled features": {"feature_scales": [0.25, 3.0, 1.5], "lift": 0.75},
+    "squashed": {"squash": _SQUASH, "lift": 0.75, "kernel": {"kind": "Gaussian", "gamma": 0.9}},
+    "squashed and scaled, sharp": {
+        "squash": _SQUASH,
+        "feature_scales": [2.0, 0.5, 1.0],
+        "lift": 1.1,
+        "temperature": 0.2,
+    },
+    "soft": {"temperature": 3.5},
+    "two classes": {"classes": [-1, 1]},
+    "text for labels": {"classes": ["ä", "b c", "d"]},
+    "two classes of text, lifted": {"classes": ["no", "yes"], "lift": 0.5, "temperature": 0.3},
+    "a row of zeros": {"rows": [[0.0, 0.0, 0.0], [1.0, 2.0, 3.0]]},
+    "a row of zeros, lifted": {"rows": [[0.0, 0.0, 0.0], [1.0, 2.0, 3.0]], "lift": 0.75},
+    "large and tiny rows": {"rows": _EXTREME},
+    "large and tiny rows, lifted": {"rows": _EXTREME, "lift": 0.75},
+    "large and tiny rows, squashed": {"rows": _EXTREME, "squash": _SQUASH, "lift": 0.75},
+    "a class without representatives": {"classes": [3, 5, 8], "absent": 1},
+}
+
+
+def make():
+    """Return all cases, with what is expected of them."""
+    return [_expected(_case(k, name, **change)) for k, (name, change) in enumerate(_CASES.items())]
+
+
+def _case(seed, name, absent=None, rows=None, directions=None, **change):
+    rng = np.random.default_rng(100 + seed)
+    lift = change.get("lift", 0.0)
+    classes = change.pop("classes", [0, 1, 2])
+    owners = np.arange(_M) % len(classes)
+    dual_coef = rng.normal(size=(_M, len(classes))).round(3)
+    if absent is not None:
+        owners[owners == absent] = 0
+        dual_coef[:, absent] = 0.0
+    points = unit_rows(rng.normal(size=(_M, _D)).round(3), lift)
+    return {
+        "name": name,
+        "directions": directions or points,
+        "representative_classes": owners.tolist(),
+        "representative_counts": rng.integers(1, 9, _M).tolist(),
+        "dual_coef": dual_coef.tolist(),
+        "intercept": rng.normal(size=len(classes)).round(3).tolist(),
+        "kernel": {"kind": "Polynomial", "degree": 4},
+        "lift": 0.0,
+        "classes": classes,
+        "temperature": 1.0,
+        "feature_scales": None,
+        "squash": None,
+        **change,
+        "rows": rows or rng.normal(size=(_N, _D)).round(3).tolist(),
+    }
+
+
+def _expected(case):
+    where = case["lift"], case["feature_scales"], case["squash"]
+    function = kernel_function(case["kernel"])
+    parts = case["rows"], case["directions"], case["dual_coef"]
+    scores = twin.scores(*parts, case["intercept"], function, *where)
+    winners = [row.index(max(row)) for row in scores]
+    return {
+        **case,
+        "scores": scores,
+        "probabilities": [twin.probabilities(row, case["temperature"]) for row in scores],
+        "labels": [case["classes"][k] for k in winners],
+        "contributions": twin.contributions(*parts, winners, function, *where),
+    }
