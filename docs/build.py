@@ -81,6 +81,7 @@ def generated() -> dict[Path, str]:
             "plan": plan_table(),
             "sums": sums_table(),
         },
+        ROOT / "docs" / "shipping.md": {"ships": ships_table()},
         ROOT / "docs" / "images.md": {
             "image test": image_test_table(),
             "moved images": moved_table(),
@@ -304,6 +305,26 @@ def beyond_table() -> str:
         f"{found['stream']['error_percent_of_all_at_once']:.2f} % |",
     ]
     return with_note(lines, "`python -m experiments.beyond`", rows)
+
+
+def ships_table() -> str:
+    """Return what models are away from Python."""
+    rows = read_rows(EXPERIMENTS / "ships.json")
+    lines = [
+        "| pipeline | test rows | labels that differ (apart) | largest difference of a probability "
+        "| ONNX file | page | with float16: page, labels changed | page answers in |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    lines += [
+        f"| {row['pipeline']} | {row['rows']:,} "
+        f"| {row['labels_that_differ']} ({row['of_them_with_scores_apart']}) "
+        f"| {row['largest_difference']:.1e} | {row['onnx_bytes'] / 1e6:.2f} MB "
+        f"| {row['page_bytes'] / 1e6:.2f} MB "
+        f"| {row['half_bytes'] / 1e6:.2f} MB, {row['half_labels_changed']} "
+        f"| {row['milliseconds_a_change']:.0f} ms |"
+        for row in rows
+    ]
+    return with_note(lines, "`python -m experiments.ships`", rows)
 
 
 def plan_table() -> str:

@@ -23,3 +23,14 @@ def chromium():
             yield browser
         finally:
             browser.close()
+
+
+def draw(page, *points):
+    """Draw one stroke through points, in shares of the pad."""
+    box = page.locator("#pad").bounding_box()
+    places = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in points]
+    page.mouse.move(*places[0])
+    page.mouse.down()
+    for place in places[1:]:
+        page.mouse.move(*place, steps=5)
+    page.mouse.up()

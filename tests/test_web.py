@@ -30,7 +30,7 @@ from kmeans_kernel.web._content import features
 from kmeans_kernel.web._frame import Frame
 from kmeans_kernel.web._page import _described
 from tests import vectors
-from tests.browser import chromium
+from tests.browser import chromium, draw
 
 SOURCES = files("kmeans_kernel.web") / "page"
 
@@ -296,17 +296,6 @@ def test_pasted_digits_get_the_labels_that_python_gives(browser, mnist, mnist_pa
     expected = model.predict_proba(images)
     np.testing.assert_allclose([one["probabilities"] for one in found], expected, atol=1e-3)
     assert [one["shown"] for one in found] == [str(label) for label in model.predict(images)]
-
-
-def draw(page, *points):
-    """Draw one stroke through points, in shares of the pad."""
-    box = page.locator("#pad").bounding_box()
-    places = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in points]
-    page.mouse.move(*places[0])
-    page.mouse.down()
-    for place in places[1:]:
-        page.mouse.move(*place, steps=5)
-    page.mouse.up()
 
 
 @pytest.mark.mnist
