@@ -19,8 +19,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from kmeans_kernel import KMeansKernelClassifier
 from kmeans_kernel._progress import Silent, watched_by
 from kmeans_kernel.distributed import Partitions, fit_pipeline
-
-GIVEN = {"gamma": 1.0, "regularization": 1e-4, "feature_scales": None}
+from tests.models import GIVEN, assert_same, fit
 
 
 @pytest.fixture(scope="module")
@@ -48,16 +47,6 @@ def scheduler(request):
     else:
         with request.getfixturevalue("cluster").as_current():
             yield
-
-
-def fit(*data, n_representatives=8, **options):
-    return KMeansKernelClassifier(n_representatives, random_state=0, **options).fit(*data)
-
-
-def assert_same(one, two, X):
-    np.testing.assert_array_equal(one.predict(X), two.predict(X))
-    np.testing.assert_allclose(one.decision_function(X), two.decision_function(X), atol=1e-8)
-    np.testing.assert_array_equal(one.n_iter_, two.n_iter_)
 
 
 def arrays(X, y, rows=130, columns=4):

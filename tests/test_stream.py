@@ -17,9 +17,8 @@ from kmeans_kernel._sphere import unit_rows
 from kmeans_kernel._stream import joined
 from kmeans_kernel._workers import ALONE
 from kmeans_kernel.blocks import ArrayBlocks, ParquetBlocks, fit_pipeline
+from tests.models import GIVEN, assert_same, fit
 from tests.reference import spherical_kmeans as twin
-
-GIVEN = {"gamma": 1.0, "regularization": 1e-4, "feature_scales": None}
 
 
 @pytest.fixture(scope="module")
@@ -28,17 +27,6 @@ def table():
         700, 12, n_informative=6, n_classes=3, n_clusters_per_class=2, random_state=0
     )
     return X, np.array(["ape", "bear", "cat"])[y]
-
-
-def fit(*data, n_representatives=8, **options):
-    return KMeansKernelClassifier(n_representatives, random_state=0, **options).fit(*data)
-
-
-def assert_same(one, two, X):
-    np.testing.assert_array_equal(one.predict(X), two.predict(X))
-    np.testing.assert_allclose(one.decision_function(X), two.decision_function(X), atol=1e-8)
-    np.testing.assert_array_equal(one.n_iter_, two.n_iter_)
-    np.testing.assert_allclose(one.representative_counts_, two.representative_counts_)
 
 
 @pytest.mark.parametrize("rows", [50, 333, 10_000])

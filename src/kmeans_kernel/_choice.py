@@ -275,7 +275,7 @@ class _Trials:
         large = len(self.data) >= LARGE_CLUSTERS * m
         given = self.open_
         if large and self.fit_on == "samples" and not (given.feature_scales or given.squash):
-            weight, found = float(self.data.weight_of_each.sum()), self._leave_one_out()
+            weight, found = self.data.total_weight, self._leave_one_out()
         else:
             found = self._folds()
             weight = found.folds.fitted_weight

@@ -19,6 +19,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from kmeans_kernel._sources import BLOCK_BYTES, ArrayBlocks, refuse_one_shot
+from kmeans_kernel.files import parquet_files
 
 __all__ = ["ArrayBlocks", "ParquetBlocks", "Transformed", "fit_pipeline"]
 
@@ -52,9 +53,7 @@ class ParquetBlocks:
     ) -> None:
         self.path, self.target, self.weight = Path(path), target, weight
         self.drop_missing = drop_missing
-        self.files = [self.path]
-        if self.path.is_dir():
-            self.files = sorted(p for p in self.path.iterdir() if p.suffix in (".parquet", ".pq"))
+        self.files = parquet_files(self.path)
         if not self.files or not self.files[0].exists():
             raise FileNotFoundError(f"{self.path} is no Parquet file, nor a directory of some.")
         columns = self._columns(self.files[0])

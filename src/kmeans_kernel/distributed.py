@@ -59,13 +59,13 @@ class Partitions:
         chosen = [(k, one) for k, one in enumerate(self.blocks) if only is None or k in only]
         if not chosen:
             return None
-        for tries_left in reversed(range(_TRIES)):
+        for _ in range(_TRIES - 1):
             try:
                 return self._visit(part, chosen)
             except Exception as error:
-                if not tries_left or not _is_loss(error):
+                if type(error).__name__ not in _LOSSES:  # else workers died, and others may do
                     raise
-        return None
+        return self._visit(part, chosen)
 
     def _visit(self, part: Part[T], chosen: list[tuple[int, tuple[Delayed, ...]]]) -> T | None:
         with one_blas_thread(wanted=True):
@@ -136,11 +136,6 @@ def _size(part: Any) -> int:
     if isinstance(part, dict):
         return sum(map(_size, part.values()))
     return sum(_size(getattr(part, one.name)) for one in fields(part)) if is_dataclass(part) else 0
-
-
-def _is_loss(error: BaseException) -> bool:
-    """Say whether an error is that of workers that died, so that another try may do."""
-    return type(error).__name__ in _LOSSES
 
 
 def open_blocks(X: Any, y: Any, sample_weight: Any, check: Check) -> Visitor:

@@ -30,6 +30,13 @@ def check_writable(path: Path, *inputs: str | os.PathLike[str]) -> Path:
     return path
 
 
+def parquet_files(path: Path) -> list[Path]:
+    """Return the Parquet files of a directory, in the order of their names; or the file itself."""
+    if not path.is_dir():
+        return [path]
+    return sorted(file for file in path.iterdir() if file.suffix in (".parquet", ".pq"))
+
+
 def write_whole(path: Path, content: bytes) -> None:
     """Write under a temporary name beside the file, then rename; permissions are kept."""
     path = check_writable(path)

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from kmeans_kernel.cli._output import err
-from kmeans_kernel.tables import SUFFIXES, DataFileError, Format, TableBlocks, parquet_files
+from kmeans_kernel.files import parquet_files
+from kmeans_kernel.tables import SUFFIXES, DataFileError, Format, TableBlocks
 
 # Bytes that a byte of a file takes as a table, with the copies that are made of it, about.
 _GROWTH = {Format.csv: 4, Format.parquet: 12}

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kmeans_kernel.tables._arrays import read_images, read_npz, read_svmlight, table_of_arrays
-from kmeans_kernel.tables._blocks import TableBlocks, parquet_files
+from kmeans_kernel.tables._blocks import TableBlocks
 from kmeans_kernel.tables._content import (
     STANDARD_INPUT,
     SUFFIXES,
@@ -25,7 +25,7 @@ from kmeans_kernel.tables._table import DataFileError, Table, first_line
 
 __all__ = [
     "STANDARD_INPUT", "SUFFIXES", "DataFileError", "Format", "Table", "TableBlocks",
-    "parquet_files", "read_table",
+    "read_table",
 ]  # fmt: skip
 
 

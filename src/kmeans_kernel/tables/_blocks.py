@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kmeans_kernel.files import parquet_files
 from kmeans_kernel.tables._content import Format
 from kmeans_kernel.tables._csv import read_csv
 from kmeans_kernel.tables._frames import labels_of, table_of_frame
@@ -96,13 +97,6 @@ class TableBlocks:
             except (pl.exceptions.PolarsError, OSError) as error:
                 told = first_line(error)
                 raise DataFileError(f"{file} could not be read as parquet: {told}") from error
-
-
-def parquet_files(path: Path) -> list[Path]:
-    """Return the Parquet files of a directory, in the order of their names; or the file itself."""
-    if not path.is_dir():
-        return [path]
-    return sorted(file for file in path.iterdir() if file.suffix in (".parquet", ".pq"))
 
 
 def _values(column: Any) -> npt.NDArray[Any]:
