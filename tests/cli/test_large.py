@@ -9,6 +9,7 @@ from distributed import LocalCluster
 from sklearn.datasets import make_classification
 
 from kmeans_kernel import load_model
+from kmeans_kernel.cli import _large
 from tests.cli.test_verbs import refuse, run, succeed
 
 
@@ -152,3 +153,17 @@ def test_a_damaged_file_in_a_directory_is_named(folder, tmp_path):
     assert "1.parquet could not be read as parquet" in said
     assert "--checkpoint is for" in refuse("fit", "digits", "-o", tmp_path / "m", "--checkpoint",
                                            tmp_path / "c")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("limit", "used", "free"),
+    [("1000\n", "400\n", 600), ("max\n", "400\n", float("inf")), (None, None, float("inf"))],
+)
+def test_the_limit_of_a_container_counts(limit, used, free, tmp_path, monkeypatch):
+    files = [tmp_path / "max", tmp_path / "current"]
+    for file, text in zip(files, (limit, used), strict=True):
+        if text is not None:
+            file.write_text(text)
+    monkeypatch.setattr(_large, "_LIMITS", [tuple(map(str, files))])
+    monkeypatch.setattr(_large, "_free_of_machine", lambda: 1e9)
+    assert _large.free_memory() == min(free, 1e9)

@@ -13,6 +13,14 @@ from kmeans_kernel.tables import SUFFIXES, DataFileError, Format, TableBlocks
 # Bytes that a byte of a file takes as a table, with the copies that are made of it, about.
 _GROWTH = {Format.csv: 4, Format.parquet: 12}
 
+# Where Linux says how much a container may have, and has: for version 2 and 1 of its groups.
+_LIMITS = [
+    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+    (
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+        "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+    ),
+]
 
 # Seconds to wait for a scheduler, and for its first worker.
 _PATIENCE = 20
@@ -40,7 +48,14 @@ def large_kind(data: str, file_format: Format | None, *, wanted: bool) -> Format
 
 
 def free_memory() -> float:
-    """Return the bytes of memory that are free; without end where the system does not say."""
+    """Return the bytes that are free, of the machine and of the container that this runs in.
+
+    It is without end where the system does not say.
+    """
+    return min(_free_of_machine(), *(_free_of_container(*files) for files in _LIMITS))
+
+
+def _free_of_machine() -> float:
     try:
         with Path("/proc/meminfo").open(encoding="ascii") as lines:
             free = next(line for line in lines if line.startswith("MemAvailable"))
@@ -51,6 +66,14 @@ def free_memory() -> float:
         return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     except (AttributeError, OSError, ValueError):
         return float("inf")
+
+
+def _free_of_container(limit: str, used: str) -> float:
+    try:
+        most, now = (float(Path(file).read_text(encoding="ascii")) for file in (limit, used))
+    except (OSError, ValueError):  # no container, or "max": no limit
+        return float("inf")
+    return max(0.0, most - now)
 
 
 def blocks_of(
