@@ -71,6 +71,7 @@ bench: $(VENV)/dev.stamp
 	$(BIN)/python -m benchmarks.tried
 	$(BIN)/python -m benchmarks.scaling
 	$(BIN)/python -m benchmarks.peers
+	$(BIN)/python -m benchmarks.serving
 	$(BIN)/python -m docs.build
 
 bench-quick: $(VENV)/dev.stamp

@@ -35,11 +35,15 @@ FLOORS = {
         "tables._content", "tables._csv", "tables._frames", "tables._arrays", "tables._blocks",
         "tables", "evaluation", "inspection", "plots", "peers", "web._arrays", "web._frame",
         "web._content", "web._page", "web", "onnx._graph", "onnx._score", "onnx._steps",
-        "onnx._transformers", "onnx._voting", "onnx._converters", "onnx", "reproduction._points",
+        "onnx._transformers", "onnx._voting", "onnx._converters", "onnx",
+        "serve._refusals", "serve._limits", "serve._tensors", "serve._models", "serve._requests",
+        "serve._batches", "serve._metrics", "serve._logs", "serve._service", "serve._gate",
+        "serve._answers", "serve._document", "serve._page", "serve._app", "serve._door",
+        "serve._server", "serve", "reproduction._points",
         "reproduction._measure", "reproduction._report", "reproduction", "reproduction.__main__",
         "cli", "cli._signals", "cli._output", "cli._reading", "cli._large", "cli.fit",
         "cli.predict", "cli.evaluate", "cli.inspect", "cli.data", "cli.reproduce", "cli.bench",
-        "cli.plan", "cli.export", "cli.app", "cli.__main__",
+        "cli.plan", "cli.export", "cli.serve", "cli.app", "cli.__main__",
     ],
 }  # fmt: skip
 ORDER = [name for floor in FLOORS.values() for name in floor]

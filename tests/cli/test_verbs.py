@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -449,20 +450,53 @@ def examples():
 def test_every_verb_has_an_example_of_itself():
     found = examples()
     assert set(found) == {
-        "", "fit", "predict", "evaluate", "inspect", "reproduce", "bench", "plan", "data",
-        "data list", "data fetch", "data where",
+        "", "fit", "predict", "evaluate", "inspect", "reproduce", "bench", "plan", "export",
+        "serve", "data", "data list", "data fetch", "data where",
     }  # fmt: skip
     for verb, lines in found.items():
         assert lines[-1].startswith(f"kmeans-kernel {verb}"), verb
         assert all(line in succeed(*verb.split(), "--help") for line in lines)
 
 
-@pytest.mark.parametrize("verb", [verb for verb in examples() if verb != "reproduce"])
+@pytest.mark.parametrize("verb", sorted(examples().keys() - {"reproduce", "serve"}))
 def test_examples_run_as_written_in_an_empty_folder(verb, tmp_path, monkeypatch):
-    """That of reproduce needs MNIST and runs in test_reproduction."""
+    """That of reproduce needs MNIST and runs in test_reproduction; serve runs until it is told."""
     monkeypatch.chdir(tmp_path)
     for line in examples()[verb]:
         succeed(*shlex.split(line)[1:])
+
+
+def test_export_writes_what_it_is_asked_for(folder, tmp_path):
+    graph, page = tmp_path / "iris.onnx", tmp_path / "iris.html"
+    said = succeed("export", folder / "iris.model", "--onnx", graph, "--web", page, "--data",
+                   folder / "iris.csv", "-t", "species", "--float16", "--title", "Flowers")  # fmt: skip
+    assert "input X, outputs label and probabilities" in said
+    assert re.search(r"float16 changes \d of 150 labels", said)
+    assert f"Open it: {page.as_uri()}" in said.replace("\n", "")
+    assert "<title>Flowers</title>" in page.read_text()
+    assert graph.stat().st_size > 0
+    assert succeed("export", folder / "iris.model", "--web", page, "--quiet") == ""
+    assert "<title>iris</title>" in page.read_text()
+
+
+def test_what_export_cannot_write_is_refused(folder, tmp_path):
+    model, page = folder / "iris.model", tmp_path / "iris.html"
+    assert "--onnx FILE, --web FILE" in refuse("export", model)
+    assert "name one with --web" in refuse("export", model, "--onnx", page, "--float16")
+    assert "name another file" in refuse("export", model, "--web", model)
+    assert "make the folder" in refuse("export", model, "--onnx", tmp_path / "no" / "a.onnx")
+    assert "with --target" in refuse("export", model, "--web", page, "--data", folder / "new.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_serve_tells_its_troubles_in_one_sentence(folder):
+    model = folder / "iris.model"
+    assert "two models have the name 'iris'" in refuse("serve", model, model)
+    assert "none.model" in refuse("serve", folder / "none.model")
+    assert "not a whole model" in refuse("serve", folder / "iris.csv")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert f"the port {port} of 127.0.0.1 is in use" in refuse("serve", model, "--port", port)
 
 
 def test_a_data_set_by_its_name(tmp_path, monkeypatch):

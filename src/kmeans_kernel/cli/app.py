@@ -17,13 +17,14 @@ from kmeans_kernel.cli.inspect import inspect
 from kmeans_kernel.cli.plan import plan
 from kmeans_kernel.cli.predict import predict
 from kmeans_kernel.cli.reproduce import reproduce
+from kmeans_kernel.cli.serve import serve
 
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for verb in (fit, predict, evaluate, inspect, reproduce, bench, plan, export):
+for verb in (fit, predict, evaluate, inspect, reproduce, bench, plan, export, serve):
     app.command()(verb)
 app.add_typer(data.app, name="data")
 

@@ -1,0 +1,9 @@
+"""A server of fitted models over HTTP: the Open Inference Protocol (v2), and plain requests."""
+
+from __future__ import annotations
+
+from kmeans_kernel.serve._app import create_app
+from kmeans_kernel.serve._limits import Limits
+from kmeans_kernel.serve._server import run
+
+__all__ = ["Limits", "create_app", "run"]
