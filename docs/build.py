@@ -65,6 +65,7 @@ def generated() -> dict[Path, str]:
             "peers": peers_table(),
             "exponents": exponents_table(),
             "tried": tried_table(),
+            "serving": serving_table(),
         },
         ROOT / "docs" / "reproduction.md": {
             "figure1": figure_table("figure1"),
@@ -182,6 +183,25 @@ def peer_order(row: dict[str, Any]) -> tuple[int, int, int]:
     """Return what sorts rows by data set, method and size, in whatever order they were measured."""
     methods = ["ours", *peers.PEERS]
     return list(peers.TITLES).index(row["data"]), methods.index(row["method"]), row["size"] or 0
+
+
+def serving_table() -> str:
+    """Return the table of benchmarks/results/serving.json."""
+    rows = read_rows(BENCHMARKS / "serving.json")
+    lines = [
+        "| rows of a request | type | `predict`, rows/s | server, rows/s | ratio | goal "
+        "| ratio without joining | latency: p50, p95, p99 |",
+        "|---:|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for row in rows:
+        served = row["joined"]
+        times = ", ".join(f"{served[f'p{share}_ms']:.1f}" for share in (50, 95, 99))
+        lines.append(
+            f"| {row['rows']} | {row['datatype']} | {row['in_process']['rows_per_second']:,.0f} "
+            f"| {served['rows_per_second']:,.0f} | {row['ratio']:.2f} | {row['goal']} "
+            f"| {row['ratio_without_joining']:.2f} | {times} ms |"
+        )
+    return with_note(lines, "`python -m benchmarks.serving`", rows)
 
 
 def exponents_table() -> str:

@@ -468,8 +468,9 @@ def test_examples_run_as_written_in_an_empty_folder(verb, tmp_path, monkeypatch)
 
 def test_export_writes_what_it_is_asked_for(folder, tmp_path):
     graph, page = tmp_path / "iris.onnx", tmp_path / "iris.html"
-    said = succeed("export", folder / "iris.model", "--onnx", graph, "--web", page, "--data",
-                   folder / "iris.csv", "-t", "species", "--float16", "--title", "Flowers")  # fmt: skip
+    data = ("--data", folder / "iris.csv", "-t", "species")
+    said = succeed("export", folder / "iris.model", "--onnx", graph, "--web", page, *data,
+                   "--float16", "--title", "Flowers")  # fmt: skip
     assert "input X, outputs label and probabilities" in said
     assert re.search(r"float16 changes \d of 150 labels", said)
     assert f"Open it: {page.as_uri()}" in said.replace("\n", "")
