@@ -23,7 +23,7 @@ import kmeans_kernel
 from benchmarks import draw
 from experiments import draw as beyond_draw
 from experiments import images, tables
-from kmeans_kernel import blocks, datasets, paper, peers, reproduction
+from kmeans_kernel import blocks, datasets, onnx, paper, peers, reproduction, serve, web
 from kmeans_kernel.cli.app import app
 from kmeans_kernel.cli.plan import size as bytes_of
 from kmeans_kernel.cli.plan import time as time_of
@@ -533,7 +533,7 @@ def api_page() -> str:
             parts += methods(member)
         elif inspect.isfunction(member):
             parts += entry(f"kmeans_kernel.{name}", member, signature(name, member))
-    for module in (paper, datasets, blocks):
+    for module in (paper, datasets, blocks, onnx, web, serve):
         for name in module.__all__:
             member = getattr(module, name)
             title = f"{module.__name__}.{name}"
