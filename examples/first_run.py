@@ -1,7 +1,8 @@
 """The first run: train the paper's classifier on real digits, show how it did, draw what it learnt.
 
 Uses MNIST where it can be had and the bundled 8 × 8 digits otherwise, and says which. Writes a
-picture, a page that classifies what you draw, and the figures as JSON to the folder named on the command line, `build` by default.
+picture, a page that classifies what you draw, and the figures as JSON to the folder named on the
+command line, `build` by default.
 """
 
 from __future__ import annotations
