@@ -81,10 +81,9 @@ def solve_by_conjugate_gradients(
 
     # The sums of the kernel with a constant and with the targets, in one pass.
     first = kernel.sums(
-        lambda rows, values: weighted(  # noqa: ARG005
-            rows, np.column_stack([np.ones(len(samples.codes[rows])), samples.targets(rows)])
-        ),
-        K + 1,
+        lambda rows, values: weighted(
+            rows, np.column_stack([np.ones(len(values)), samples.targets(rows)])
+        )
     )
     mean_k = first[:, 0]
     slopes = kernel.outward(first[:, 1:] - np.outer(mean_k, mean_y))
@@ -92,7 +91,7 @@ def solve_by_conjugate_gradients(
     def multiply(V: Array) -> Array:
         dual = kernel.inward(V)
         shift, dual32 = mean_k @ dual, dual.astype(np.float32)
-        sums = kernel.sums(lambda rows, values: weighted(rows, values @ dual32 - shift), V.shape[1])
+        sums = kernel.sums(lambda rows, values: weighted(rows, values @ dual32 - shift))
         return kernel.outward(sums) + regularization * V
 
     mean_z, covariance = guess_covariance(basis, samples, counts)

@@ -88,71 +88,68 @@ def fit(
     """
     basis = replace(basis, directions=sharpened(basis.directions, kernel))
     clock = Clock() if clock is None else clock
+    solver = _Solver(data, placement, basis, kernel, workers, clock)
     if fit_on == "representatives":
-        solver = _Solver(data, placement, basis, kernel, np.nan, workers, clock)
         return solver.on_representatives(regularization)
-    solver = _Solver(data, placement, basis, kernel, float(regularization), workers, clock)
-    return solver.logistic() if loss == "logistic" else solver.squares()
+    of_samples = solver.logistic if loss == "logistic" else solver.squares
+    return of_samples(float(regularization))
 
 
 @dataclass(frozen=True, eq=False)
 class _Solver:
-    """The arguments of `fit`, and the ways to it."""
+    """What is fitted, and the ways to it; each takes its regularisation."""
 
     data: Labelled | Stream
     placement: Placement
     basis: Representation
     kernel: Kernel
-    regularization: float
     workers: Workers
     clock: Clock
 
-    def squares(self) -> Fit:
-        """Fit squares to all samples, in the way that costs less."""
+    def squares(self, regularization: float) -> Fit:
+        """Fit squares to all samples."""
         white = self._white()
+        with self.clock.stage("solve"):
+            found = self._ridge(white, regularization)
+            model = self._model(white.dual(found.coefficients), found.intercept)
+        return SamplesFit(model, found.relative_residual, white, found)
+
+    def _ridge(self, white: WhiteBasis, regularization: float) -> RidgeFit:
+        """Solve in the way that costs less; of a stream, in the one that visits it once."""
         if isinstance(self.data, Stream):
-            return self._squares_of_stream(white, self.data)
+            return self._equations_of(self.data, white).solve(regularization)
         samples, m = Samples(self.data, self.placement), len(white.directions)
-        with self.clock.stage("solve"):
-            found = None
-            if prefers_conjugate_gradients(len(samples), m, samples.n_classes):
-                found = solve_by_conjugate_gradients(
-                    white, samples, self.basis.counts, self.regularization, self.workers
-                )
-            # Where float32 spoils the steps, the exact way.
-            if found is None or found.relative_residual > ACCEPTABLE:
-                equations = NormalEquations.on(white, samples, self.workers)
-                found = equations.solve(self.regularization)
-            model = self._model(white.dual(found.coefficients), found.intercept)
-        return SamplesFit(model, found.relative_residual, white, found)
+        if prefers_conjugate_gradients(len(samples), m, samples.n_classes):
+            found = solve_by_conjugate_gradients(
+                white, samples, self.basis.counts, regularization, self.workers
+            )
+            if found.relative_residual <= ACCEPTABLE:
+                return found
+            # Float32 spoilt the steps: the exact way.
+        return NormalEquations.on(white, samples, self.workers).solve(regularization)
 
-    def _squares_of_stream(self, white: WhiteBasis, data: Stream) -> Fit:
-        """Fit squares by the normal equations, for which one visit is enough."""
-        with self.clock.stage("solve"):
-            moments = data.sum(SumOfMoments(white, self.placement))
-            found = NormalEquations.of(moments).solve(self.regularization)
-            model = self._model(white.dual(found.coefficients), found.intercept)
-        return SamplesFit(model, found.relative_residual, white, found)
-
-    def logistic(self) -> Fit:
+    def logistic(self, regularization: float) -> Fit:
         """Fit the logistic loss to all samples."""
         white = self._white()
         with self.clock.stage("solve"):
             if isinstance(self.data, Stream):
-                found = self._problem_of_stream(white, self.data).solve(self.regularization)
+                found = self._problem_of(self.data, white).solve(regularization)
             else:
                 samples = Samples(self.data, self.placement)
                 found = fit_logistic(
-                    white, samples, self.basis.counts, self.regularization, self.workers
+                    white, samples, self.basis.counts, regularization, self.workers
                 )
             model = self._model(white.dual(found.coefficients), found.intercept)
         return Fit(model, found.relative_residual)
 
-    def _problem_of_stream(self, white: WhiteBasis, data: Stream) -> LogisticProblem:
+    def _problem_of(self, data: Stream, white: WhiteBasis) -> LogisticProblem:
         """Visit all rows once for the covariance; every step is another visit."""
-        equations = NormalEquations.of(data.sum(SumOfMoments(white, self.placement)))
+        equations = self._equations_of(data, white)
         losses = LossesOfStream(data, white, self.placement)
         return LogisticProblem(losses, equations.mean_z, equations.covariance)
+
+    def _equations_of(self, data: Stream, white: WhiteBasis) -> NormalEquations:
+        return NormalEquations.of(data.sum(SumOfMoments(white, self.placement)))
 
     def on_representatives(self, regularization: float | Array) -> Fit:
         """Fit squares to the representatives, as the paper does."""

@@ -86,23 +86,17 @@ class Passes:
         first, *others = [part for part in parts if part is not None]
         return reduce(add, others, first)
 
-    def sums(self, residuals: Callable[[slice, Array], Array], K: int) -> Array:
-        """Return Σ vᵢ rᵢᵀ (m, K) over the samples, v being the values.
+    def sums(self, residuals: Callable[[slice, Array], Array]) -> Array:
+        """Return Σ vᵢ rᵢᵀ (m, K) over the samples in float64, v being the values.
 
         `residuals` gives the (n, K) r of a block from its rows and its values.
         """
 
-        def part(share: Sequence[slice]) -> Array:
-            total = np.zeros((self.m, K))
-            for rows in share:
-                values = self.values(rows)
-                found = residuals(rows, values)
-                total += values.T @ found.astype(values.dtype, copy=False)
-                self.workers.checkpoint()
-            return total
+        def part(rows: slice, values: Array) -> Array:
+            found = residuals(rows, values).astype(values.dtype, copy=False)
+            return np.asarray(values.T @ found, dtype=np.float64)
 
-        parts = self.workers.map(part, shares(self.samples.blocks, self.workers))
-        return np.asarray(sum(parts))
+        return self.total(part)
 
 
 def over_white_features(basis: WhiteBasis, samples: Samples, workers: Workers = ALONE) -> Passes:
