@@ -4,6 +4,7 @@ import base64
 import json
 import struct
 import zlib
+from dataclasses import asdict
 from importlib.resources import files
 
 import numpy as np
@@ -208,10 +209,14 @@ def test_numbers_of_sixteen_bits(script):
 def test_a_frame_is_learned_from_images(mnist, digits):
     frame = Frame.of(mnist.X_test)
     assert frame.centre == "mass"
-    assert frame.box == pytest.approx(20 / 28)
+    assert frame.box == (20, 20)
     assert np.allclose(frame.at, 14, atol=0.3)
-    assert frame.ink == 255
-    assert Frame.of(digits.X_test).box == 1
+    assert (frame.low, frame.high, frame.inverted) == (0, 255, False)
+    assert np.allclose(Frame.usual((28, 28)).box, 20)
+    assert np.allclose(Frame.usual((28, 28)).at, 14)
+    assert Frame.of(digits.X_test).box[0] == 8
+    assert Frame.of(16 - digits.X_test).inverted
+    assert Frame.of(np.pad(digits.X_test, ((0, 0), (0, 0), (0, 8)))).box[1] <= 8
     assert Frame.of(np.zeros((2, 8, 8))) == Frame.usual((8, 8))
 
 
@@ -226,7 +231,7 @@ def test_mnist_images_cut_out_and_enlarged_come_back(mnist, script):
         })""",
         {
             "images": (images / 255).reshape(30, -1).tolist(),
-            "frame": {"box": frame.box, "centre": "mass", "at": frame.at},
+            "frame": asdict(frame),
         },
     )
     off = np.abs(np.array(found) - images.reshape(30, -1) / 255).mean(axis=1)
@@ -236,7 +241,7 @@ def test_mnist_images_cut_out_and_enlarged_come_back(mnist, script):
 def test_small_images_of_another_shape(script):
     ink = script.evaluate(
         """() => Array.from(framedInk(shaped(Float64Array.of(0, 1, 0, 0, 1, 0), [2, 3]), [6, 6],
-          { box: 0.5, centre: "box", at: [2.5, 2.5] }))"""
+          { box: [3, 3], centre: "box", at: [2.5, 2.5] }))"""
     )
     shown = np.array(ink).reshape(6, 6)
     assert shown.sum() > 0

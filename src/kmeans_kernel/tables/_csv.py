@@ -85,8 +85,9 @@ def _split_header(text: str, name: str) -> tuple[list[str], str, str]:
         raise DataFileError(f"the first line of {name} has a quotation mark without its partner.")
     rest = text[len(header) + 1 :]
     separator = told[1] if told else _separator_of(header, rest.partition("\n")[0])
-    (parts,) = csv.reader(io.StringIO(header, newline=""), delimiter=separator)
-    parts = [part.strip().strip('"').strip() for part in parts]
+    lines = io.StringIO(header, newline="")
+    (parts,) = csv.reader(lines, delimiter=separator, skipinitialspace=True)
+    parts = [part.strip() for part in parts]
     names = [part or f"unnamed_{k + 1}" for k, part in enumerate(parts)]
     return names, separator, rest
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import issparse
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -14,6 +15,7 @@ from kmeans_kernel._blocks import Array
 from kmeans_kernel.evaluation import match_labels, predict_all
 from kmeans_kernel.inspection import all_representative_images, classifier_of, sees_images
 from kmeans_kernel.metric import LearnedMetric
+from kmeans_kernel.web._frame import Frame
 
 # Rows that a page holds at most.
 MOST_ROWS = 10_000
@@ -49,8 +51,17 @@ class TestData:
     @classmethod
     def of(cls, estimator: Any, X: Any, y: Any) -> TestData:
         """Classify rows; those beyond the most that a page holds are left out."""
-        n = len(y)
-        X, y = X[:MOST_ROWS], np.asarray(y)[:MOST_ROWS]
+        y = np.asarray(y)
+        n = X.shape[0] if hasattr(X, "shape") else len(X)
+        if y.shape != (n,):
+            raise ValueError(
+                f"y must have one label for each of the {n} rows of X, got an array of shape "
+                f"{y.shape}."
+            )
+        if not n:
+            raise ValueError("X must have at least one row, got none. Leave out X and y instead.")
+        X, y = X[:MOST_ROWS], y[:MOST_ROWS]
+        X = X.toarray() if issparse(X) else X
         given, shares = predict_all(estimator, X)
         y = match_labels(y, estimator.classes_)
         if y.dtype.kind == "U" != given.dtype.kind:  # some label is unknown
@@ -60,7 +71,7 @@ class TestData:
         return cls(
             X=X,
             shares=shares,
-            rows=small(np.asarray(X).reshape(len(y), -1)),
+            rows=small(np.asarray(X).reshape(len(y), -1), exact=not sees_images(estimator)),
             labels=labels,
             truth=np.searchsorted(labels, y).astype(np.int32),
             given=np.searchsorted(labels, given).astype(np.int32),
@@ -82,17 +93,23 @@ class TestData:
         return 100 * float(np.mean(self.truth != self.given))
 
 
-def small(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return rows in the smallest type that a page reads and that holds them."""
-    if rows.size and rows.min() >= 0 and rows.max() <= 255 and (rows == np.rint(rows)).all():
+def small(rows: npt.NDArray[Any], *, exact: bool) -> npt.NDArray[Any]:
+    """Return rows in the smallest type that a page reads and that holds them.
+
+    Pixels may be rounded to float32; what must be exact is rounded to nothing.
+    """
+    if rows.min() >= 0 and rows.max() <= 255 and (rows == np.rint(rows)).all():
         return rows.astype(np.uint8)
-    return rows.astype(np.float32)
+    with np.errstate(over="ignore"):
+        narrow = rows.astype(np.float32)
+    kept = (narrow == rows).all() if exact else np.isfinite(narrow).all()
+    return narrow if kept else rows.astype(np.float64)
 
 
 def pictures(
-    estimator: Any, images: npt.NDArray[Any] | None, shape: tuple[int, int]
+    estimator: Any, images: npt.NDArray[Any] | None, shape: tuple[int, int], frame: Frame
 ) -> tuple[Array | None, str]:
-    """Return the (m, height, width) representatives as pictures from 0 to 255, and what they are.
+    """Return the ink of the (m, height, width) representatives, 0 to 255, and what they are.
 
     Where the classifier did not see pixels, a picture is that of the image that is most alike; with
     no images there is none.
@@ -103,14 +120,17 @@ def pictures(
     if found is not None:
         lowest = found.min(axis=(1, 2), keepdims=True)
         range_ = found.max(axis=(1, 2), keepdims=True) - lowest
-        found = 255 * (found - lowest) / np.where(range_ > 0, range_, 1)
-        return np.rint(found).astype(np.uint8), ""
+        return _ink((found - lowest) / np.where(range_ > 0, range_, 1), frame), ""
     if images is None:
         return None, "They are no pictures; export with images to see the most alike of these."
-    nearest = _nearest(estimator, images)
-    top = max(float(images.max()), 1e-9)
-    shown = np.rint(np.maximum(images[nearest], 0) * (255 / top)).astype(np.uint8)
+    nearest = images[_nearest(estimator, images)].astype(np.float64)
+    shown = _ink((nearest - frame.low) / max(frame.high - frame.low, 1e-300), frame)
     return shown, "Each is shown by the test image that is most alike."
+
+
+def _ink(light: Array, frame: Frame) -> Array:
+    """Return what is drawn of images between 0 and 1."""
+    return np.rint(255 * (1 - light if frame.inverted else light)).astype(np.uint8)
 
 
 def _nearest(estimator: Any, images: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
@@ -142,17 +162,23 @@ def features(names: list[str] | None, rows: npt.NDArray[Any]) -> list[dict[str, 
     ]
 
 
-def _range(column: Array) -> dict[str, float]:
+def _range(column: Array) -> dict[str, Any]:
     low, high = float(column.min()), float(column.max())
     whole = bool((column == np.rint(column)).all())
     if low == high:
         low, high = low - 1, high + 1
-    step = 1.0 if whole else 10 ** np.floor(np.log10((high - low) / _PLACES))
-    low, high = np.floor(low / step) * step, np.ceil(high / step) * step
-    typical = float(np.median(column))
+    step = 1.0 if whole else float(10 ** np.floor(np.log10((high - low) / _PLACES)))
+    largest = max(abs(low), abs(high))
     return {
-        "low": float(f"{low:.10g}"),
-        "high": float(f"{high:.10g}"),
-        "step": float(step),
-        "typical": float(f"{round(typical / step) * step:.10g}"),
+        "low": _rounded(np.floor(low / step) * step),
+        "high": _rounded(np.ceil(high / step) * step),
+        "step": step,
+        "typical": _rounded(round(float(np.median(column)) / step) * step),
+        # So many significant digits tell values of this column apart.
+        "digits": int(np.clip(np.ceil(np.log10(largest / (high - low))) + 4, 4, 15)),
     }
+
+
+def _rounded(value: float) -> float:
+    """Return a number without the last digits, which are those of the step."""
+    return float(f"{value:.15g}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib.resources import files
@@ -15,14 +16,14 @@ from sklearn.utils.validation import check_is_fitted
 
 import kmeans_kernel
 from kmeans_kernel.images import PixelTransformer, shape_of_rows
-from kmeans_kernel.inspection import classifier_of, describe
+from kmeans_kernel.inspection import classifier_of, describe, sees_images
 from kmeans_kernel.patches import PatchVotingClassifier
 from kmeans_kernel.patterns import EdgePatterns, edge_settings
 from kmeans_kernel.persistence._estimators import build
 from kmeans_kernel.persistence._estimators import describe as describe_tree
 from kmeans_kernel.persistence._file import Place
 from kmeans_kernel.web._arrays import Arrays, as_they_were, packed, rounded
-from kmeans_kernel.web._content import TestData, features, pictures, points
+from kmeans_kernel.web._content import TestData, features, pictures, points, small
 from kmeans_kernel.web._frame import Frame
 
 _SCRIPTS = (
@@ -34,6 +35,12 @@ _FLAT = (
     "These probabilities are the plain softmax of the scores, as in the paper, and not calibrated; "
     "the bars run from the lowest to the highest."
 )
+
+_OF_IMAGES = (
+    "Below each number: the class of the representative, and how many training images it stands "
+    "for."
+)
+_OF_ROWS = "Each line is a representative: a typical row of its class."
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +156,7 @@ def _shown(
     if shape is None:
         own = points(estimator)
         names = getattr(estimator, "feature_names_in_", None)
-        return {"points": own.astype(np.float32)}, {
+        return {"points": small(own, exact=False)}, {
             "kind": "table",
             "noun": "row",
             "prompt": "Every field needs a number.",
@@ -160,7 +167,8 @@ def _shown(
             ),
         }
     images = None if test is None else test.rows.reshape(-1, *shape)
-    seen, note = pictures(estimator, images, shape)
+    frame = _usual_frame(estimator, shape) if images is None else Frame.of(images)
+    seen, note = pictures(estimator, images, shape, frame)
     return ({} if seen is None else {"pictures": seen}), {
         "kind": "images",
         "noun": "image",
@@ -168,8 +176,16 @@ def _shown(
         "pictures_note": note,
         "shape": list(shape),
         "picture_shape": None if seen is None else list(seen.shape[1:]),
-        "frame": asdict(Frame.usual(shape) if images is None else Frame.of(images)),
+        "frame": asdict(frame),
     }
+
+
+def _usual_frame(estimator: Any, shape: tuple[int, int]) -> Frame:
+    """Return the frame of a model without images; of rows, with the values that they have."""
+    if sees_images(estimator):
+        return Frame.usual(shape)
+    own = points(estimator)
+    return Frame.usual(shape, float(own.min()), float(own.max()))
 
 
 def _test_facts(test: TestData) -> dict[str, Any]:
@@ -226,34 +242,33 @@ def _html(
     subtitle: str,
     shape: tuple[int, int] | None,
 ) -> bytes:
-    folder = files("kmeans_kernel.web") / "page"
-
-    def part(name: str) -> str:
-        return (folder / name).read_text(encoding="utf-8")
-
-    captions = (
-        "Below each number: the class of the representative, and how many training images it "
-        "stands for."
-        if shape is not None
-        else "Each line is a representative: a typical row of its class."
-    )
     height, width = shape or (0, 0)
-    # What may hold anything, braces too, comes last.
-    content = part("page.html")
-    for name, value in {
-        "input": part("fields.html" if shape is None else "pad.html"),
-        "style": part("page.css"),
-        "script": "\n".join(part(f"{name}.js") for name in _SCRIPTS),
-        "without_test": "hidden" if facts["test"] is None else "",
-        "kind": facts["kind"],
-        "height": str(height),
-        "width": str(width),
-        "bars_note": _FLAT if facts["flat"] else "",
-        "captions": f"{captions} {facts['pictures_note']}",
-        "bytes": text,
-        "subtitle": html.escape(subtitle),
-        "title": html.escape(title),
-        "facts": json.dumps(facts, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"),
-    }.items():
-        content = content.replace("{{" + name + "}}", value)
+    without_test = "hidden" if facts["test"] is None else ""
+    about_input = {"without_test": without_test, "height": str(height), "width": str(width)}
+    captions = _OF_ROWS if shape is None else _OF_IMAGES
+    content = filled(
+        _part("page.html"),
+        {
+            "input": filled(_part("fields.html" if shape is None else "pad.html"), about_input),
+            "style": _part("page.css"),
+            "script": "\n".join(_part(f"{name}.js") for name in _SCRIPTS),
+            "without_test": without_test,
+            "kind": facts["kind"],
+            "bars_note": _FLAT if facts["flat"] else "",
+            "captions": f"{captions} {facts['pictures_note']}",
+            "bytes": text,
+            "subtitle": html.escape(subtitle),
+            "title": html.escape(title),
+            "facts": json.dumps(facts, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"),
+        },
+    )
     return content.encode()
+
+
+def _part(name: str) -> str:
+    return (files("kmeans_kernel.web") / "page" / name).read_text(encoding="utf-8")
+
+
+def filled(template: str, values: dict[str, str]) -> str:
+    """Put values in the places that a template names; what they hold is left as it is."""
+    return re.sub(r"{{(\w+)}}", lambda place: values[place[1]], template)

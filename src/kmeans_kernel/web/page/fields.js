@@ -9,17 +9,17 @@ class Fields {
     this.put(this.typical);
   }
 
-  field({ name, low, high, step }, j) {
+  field({ name, low, high, step, digits }, j) {
     const id = `feature-${j}`;
     const number = element("input", { id, type: "number", step: "any" });
     const slider = element("input", {
       type: "range", min: low, max: high, step, "aria-label": `${name}, from ${low} to ${high}` });
     number.addEventListener("input", () => { slider.value = number.value; this.changed(); });
-    slider.addEventListener("input", () => { number.value = plain(slider.value); this.changed(); });
+    slider.addEventListener("input", () => { number.value = slider.value; this.changed(); });
     byId("fields").append(element("div", { class: "field" },
       element("label", { for: id }, name), number, slider,
       element("span", { class: "ends" },
-        element("span", {}, plain(low)), element("span", {}, plain(high)))));
+        element("span", {}, plain(low, digits)), element("span", {}, plain(high, digits)))));
     return { number, slider };
   }
 

@@ -4,8 +4,14 @@
 // Fainter ink does not count when its extent is looked for.
 const FAINT = 0.15;
 
+// Grounds are as uneven as this.
+const NOISE = 0.05;
+
 // The pen, in shares of the size of what it draws.
 const PEN = 0.115;
+
+// What is drawn smaller than this, on a pad of 280, is not made as large as what is not.
+const SMALLEST = 60;
 
 // Pixels of the finer image that strokes are drawn on, for one of the model's.
 const FINE = 8;
@@ -15,17 +21,20 @@ const FINE = 8;
 function inkOfStrokes(strokes, shape, frame) {
   const points = strokes.flat();
   if (!points.length) return null;
-  const box = boxOf(points.map(([x]) => x), points.map(([, y]) => y));
+  const extent = boxOf(points.map(([x]) => x), points.map(([, y]) => y));
   const [height, width] = shape;
-  const side = frame.box * Math.min(height, width);
+  const side = Math.min(...frame.box);
   const pen = Math.max(0.9, PEN * side);
-  const scale = Math.min((side - pen) / Math.max(box.width, box.height, 1e-9), side / 60);
+  const scale = Math.min(
+    (frame.box[0] - pen) / Math.max(extent.height, 1e-9),
+    (frame.box[1] - pen) / Math.max(extent.width, 1e-9),
+    side / SMALLEST);
   const canvas = new OffscreenCanvas(width * FINE, height * FINE);
   const context = canvas.getContext("2d", { willReadFrequently: true });
   context.scale(FINE, FINE);
   context.translate(width / 2, height / 2);
   context.scale(scale, scale);
-  context.translate(-box.x - box.width / 2, -box.y - box.height / 2);
+  context.translate(-extent.x - extent.width / 2, -extent.y - extent.height / 2);
   drawStrokes(context, strokes, pen / scale);
   const { data } = context.getImageData(0, 0, canvas.width, canvas.height);
   const fine = shaped(Float64Array.from({ length: data.length / 4 }, (_, at) =>
@@ -55,8 +64,7 @@ function framedInk(ink, shape, frame) {
   const extent = extentOf(ink);
   if (!extent) return null;
   const { top, left, height, width } = extent;
-  const side = frame.box * Math.min(...shape);
-  const scale = side / Math.max(height, width);
+  const scale = Math.min(frame.box[0] / height, frame.box[1] / width);
   const size = [height, width].map((length) => Math.max(1, Math.round(length * scale)));
   const small = resized(cut(ink, top, left, height, width), size);
   const out = shaped(new Float64Array(shape[0] * shape[1]), shape);
@@ -156,19 +164,58 @@ function shaped(values, shape) {
   return Object.assign(values, { shape });
 }
 
-// The ink of an image file: dark on light paper or light on dark, whichever its border says.
+// The values that a model is given for ink, and the ink that its values are.
+function valuesOf(ink, { low, high, inverted }) {
+  return ink.map((share) => low + (inverted ? 1 - share : share) * (high - low));
+}
+
+function inkOfValues(values, { low, high, inverted }) {
+  return Float64Array.from(values, (value) => {
+    const share = (value - low) / Math.max(1e-300, high - low);
+    return inverted ? 1 - share : share;
+  });
+}
+
+// The ink of an image file; null if there is none. One of the model's size is taken as it is.
 async function inkOfFile(file, shape, frame) {
-  const bitmap = await createImageBitmap(file, { colorSpaceConversion: "none" });
-  const exact = bitmap.height === shape[0] && bitmap.width === shape[1];
-  const shrink = exact ? 1 : Math.min(1, 400 / Math.max(bitmap.width, bitmap.height));
-  const width = Math.max(1, Math.round(bitmap.width * shrink));
-  const height = Math.max(1, Math.round(bitmap.height * shrink));
+  const image = await readImage(file);
+  const exact = image.height === shape[0] && image.width === shape[1];
+  const shrink = exact ? 1 : Math.min(1, 400 / Math.max(image.width, image.height));
+  const width = Math.max(1, Math.round(image.width * shrink));
+  const height = Math.max(1, Math.round(image.height * shrink));
   const context = new OffscreenCanvas(width, height).getContext("2d");
-  context.drawImage(bitmap, 0, 0, width, height);
-  const light = lightOf(context.getImageData(0, 0, width, height));
-  const background = borderLevel(light);
-  const ink = background > 0.5 ? shaped(light.map((value) => 1 - value), light.shape) : light;
-  return exact ? ink : framedInk(stretched(ink), shape, frame);
+  context.drawImage(image, 0, 0, width, height);
+  const pixels = context.getImageData(0, 0, width, height);
+  if (!exact) return framedInk(inkOfPixels(pixels), shape, frame);
+  const light = lightOf(pixels);
+  return frame.inverted ? shaped(light.map((value) => 1 - value), light.shape) : light;
+}
+
+async function readImage(file) {
+  try {
+    return await createImageBitmap(file, { colorSpaceConversion: "none" });
+  } catch (error) {
+    if (!file.type.includes("svg")) throw error;
+    const image = new Image(); // what cannot be a bitmap may be drawn
+    image.src = `data:${file.type};base64,${btoa(await file.text())}`;
+    await image.decode();
+    return image;
+  }
+}
+
+// How much each pixel differs from the ground, which is what the border is; from 0 to 1. The ink is
+// lighter or darker than the ground, whichever there is more of; on no ground it is what is there.
+function inkOfPixels(pixels) {
+  const alpha = shaped(Float64Array.from({ length: pixels.width * pixels.height }, (_, at) =>
+    pixels.data[4 * at + 3] / 255), [pixels.height, pixels.width]);
+  if (borderLevel(alpha) < 0.5) return stretched(alpha);
+  const light = lightOf(pixels);
+  const ground = borderLevel(light);
+  const off = light.map((value) => value - ground);
+  const sums = [1, -1].map((sign) =>
+    off.reduce((sum, value) => sum + Math.max(0, sign * value - NOISE), 0));
+  const sign = sums[0] >= sums[1] ? 1 : -1;
+  return stretched(shaped(off.map((value) => Math.max(0, sign * value)), light.shape));
 }
 
 // Brightness between 0 and 1, on white where an image is transparent.
@@ -181,22 +228,21 @@ function lightOf({ data, width, height }) {
   }), [height, width]);
 }
 
-function borderLevel(light) {
-  const [height, width] = light.shape;
-  const border = Array.from(light).filter((_, at) => {
+function borderLevel(values) {
+  const [height, width] = values.shape;
+  const border = Array.from(values).filter((_, at) => {
     const i = Math.floor(at / width), j = at % width;
     return i === 0 || j === 0 || i === height - 1 || j === width - 1;
   });
   return border.sort((a, b) => a - b)[Math.floor(border.length / 2)];
 }
 
-// Ink from none at the level of the border to full where it is brightest; paper is never even.
+// Ink up to one where there is most; what is faint is the unevenness of paper.
 function stretched(ink) {
-  const floor = borderLevel(ink);
   const highest = ink.reduce((a, b) => Math.max(a, b), 0);
-  const range = Math.max(1e-9, highest - floor);
+  if (highest < NOISE) return shaped(new Float64Array(ink.length), ink.shape);
   return shaped(ink.map((value) => {
-    const share = Math.max(0, (value - floor) / range);
+    const share = value / highest;
     return share < FAINT ? 0 : share;
   }), ink.shape);
 }

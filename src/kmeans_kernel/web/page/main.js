@@ -16,11 +16,11 @@ async function start() {
   }
 
   view.clear();
-  const input = facts.kind === "images" ? new Pad(facts, classify) : new Fields(facts, classify);
+  const input = facts.kind === "images"
+    ? new Pad(facts, view, classify, () => select(byId("tab-try")))
+    : new Fields(facts, classify);
   const put = (row) => {
-    const whole = facts.kind === "images"
-      ? shaped(row.map((value) => value / facts.frame.ink), facts.shape) : row;
-    input.put(whole);
+    input.put(facts.kind === "images" ? shaped(inkOfValues(row, facts.frame), facts.shape) : row);
     select(byId("tab-try"));
     byId("panel-try").scrollIntoView();
   };
@@ -43,9 +43,10 @@ function listenToTabs() {
   tabs.forEach((tab, at) => {
     tab.addEventListener("click", () => select(tab));
     tab.addEventListener("keydown", (event) => {
-      const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-      if (!step) return;
-      const next = tabs.at((at + step) % tabs.length);
+      const places = { ArrowLeft: at - 1, ArrowRight: (at + 1) % tabs.length, Home: 0, End: -1 };
+      const next = tabs.at(places[event.key]);
+      if (!(event.key in places)) return;
+      event.preventDefault();
       select(next);
       next.focus();
     });

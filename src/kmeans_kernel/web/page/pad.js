@@ -5,17 +5,26 @@ const KEY_STEP = 8;
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
 class Pad {
-  constructor(facts, onRow) {
+  // `view` is told rows, or sentences; `onImage` is called when an image comes.
+  constructor(facts, view, onRow, onImage) {
     this.shape = facts.shape;
     this.frame = facts.frame;
-    this.onRow = onRow; // called with a row, or with null when there is nothing
+    this.view = view;
+    this.onRow = onRow;
+    this.onImage = onImage;
     this.canvas = byId("pad");
+    this.height = Math.round((PAD * this.shape[0]) / this.shape[1]);
+    this.canvas.width = PAD;
+    this.canvas.height = this.height;
+    this.canvas.style.aspectRatio = `${PAD} / ${this.height}`;
     this.strokes = [];
-    this.ink = null; // of an image; strokes come in its place
+    this.stroke = null; // the one that grows
+    this.pointer = null; // whose it is, if a pointer's
     this.pen = null; // where the keys have moved to
-    this.penDown = false;
+    this.ink = null; // of an image; strokes come in its place
     this.listen();
     this.paint();
+    this.paintSeen(null);
   }
 
   listen() {
@@ -23,14 +32,14 @@ class Pad {
     canvas.addEventListener("pointerdown", (event) => this.press(event));
     canvas.addEventListener("pointermove", (event) => this.move(event));
     for (const name of ["pointerup", "pointercancel"]) {
-      canvas.addEventListener(name, () => { this.drawing = false; });
+      canvas.addEventListener(name, (event) => this.lift(event));
     }
     canvas.addEventListener("keydown", (event) => this.key(event));
-    canvas.addEventListener("blur", () => { this.pen = null; this.paint(); });
+    canvas.addEventListener("blur", () => this.putPenAway());
     byId("clear").addEventListener("click", () => this.clear());
     byId("undo").addEventListener("click", () => this.undo());
     byId("file").addEventListener("change", (event) => this.take(event.target.files[0]));
-    document.addEventListener("paste", (event) => this.takeFrom(event, event.clipboardData));
+    document.addEventListener("paste", (event) => this.takeFrom(event.clipboardData));
     document.addEventListener("dragover", (event) => {
       event.preventDefault();
       document.body.classList.add("dropping");
@@ -39,53 +48,80 @@ class Pad {
       if (!event.relatedTarget) document.body.classList.remove("dropping");
     });
     document.addEventListener("drop", (event) => {
+      event.preventDefault(); // else the browser shows the file in place of the page
       document.body.classList.remove("dropping");
-      this.takeFrom(event, event.dataTransfer);
+      this.takeFrom(event.dataTransfer);
     });
   }
 
   point(event) {
     const box = this.canvas.getBoundingClientRect();
     return [((event.clientX - box.left) * PAD) / box.width,
-      ((event.clientY - box.top) * PAD) / box.height];
+      ((event.clientY - box.top) * this.height) / box.height];
   }
 
   press(event) {
+    if (this.pointer !== null || event.button !== 0) return;
     this.canvas.setPointerCapture(event.pointerId);
-    this.drawing = true;
+    this.pointer = event.pointerId;
+    this.pen = null;
     this.begin(this.point(event));
   }
 
   move(event) {
-    if (!this.drawing) return;
+    if (event.pointerId !== this.pointer || !this.stroke) return;
     const events = event.getCoalescedEvents?.() ?? [];
-    for (const one of events.length ? events : [event]) this.strokes.at(-1).push(this.point(one));
+    for (const one of events.length ? events : [event]) this.stroke.push(this.point(one));
     this.drawn();
+  }
+
+  lift(event) {
+    if (event.pointerId !== this.pointer) return;
+    this.pointer = null;
+    this.stroke = null;
   }
 
   key(event) {
     const step = ARROWS[event.key];
     if (step) {
-      const [x, y] = this.pen ?? [PAD / 2, PAD / 2];
-      this.pen = [x + KEY_STEP * step[0], y + KEY_STEP * step[1]]
-        .map((at) => Math.max(0, Math.min(PAD, at)));
-      if (this.penDown) this.strokes.at(-1).push(this.pen);
+      this.movePen(...step);
     } else if (event.key === " ") {
-      this.pen ??= [PAD / 2, PAD / 2];
-      this.penDown = !this.penDown;
-      if (this.penDown) this.begin(this.pen);
+      this.turnPen();
     } else if (event.key === "Escape" || event.key === "Delete") {
       this.clear();
     } else {
       return;
     }
     event.preventDefault();
-    this.drawn();
+  }
+
+  movePen(right, down) {
+    const [x, y] = this.pen ?? [PAD / 2, this.height / 2];
+    this.pen = [Math.max(0, Math.min(PAD, x + KEY_STEP * right)),
+      Math.max(0, Math.min(this.height, y + KEY_STEP * down))];
+    if (!this.stroke) return this.paint();
+    this.stroke.push(this.pen);
+    return this.drawn();
+  }
+
+  // Puts the pen of the keys down, or lifts it.
+  turnPen() {
+    this.pen ??= [PAD / 2, this.height / 2];
+    if (!this.stroke) return this.begin(this.pen);
+    this.stroke = null;
+    return this.paint();
+  }
+
+  putPenAway() {
+    if (this.pointer === null) this.stroke = null;
+    this.pen = null;
+    this.paint();
   }
 
   begin(point) {
     this.ink = null;
-    this.strokes.push([point]);
+    this.stroke = [point];
+    this.strokes.push(this.stroke);
     this.drawn();
   }
 
@@ -95,37 +131,47 @@ class Pad {
   }
 
   undo() {
-    this.strokes.pop();
-    this.ink = null;
-    this.penDown = false;
+    this.reset(this.strokes.slice(0, -1));
     this.drawn();
+    this.canvas.focus();
   }
 
   clear() {
-    this.strokes = [];
-    this.undo();
+    this.reset([]);
+    this.drawn();
+    this.canvas.focus();
   }
 
-  takeFrom(event, transfer) {
-    const file = Array.from(transfer?.files ?? []).find((one) => one.type.startsWith("image/"));
-    if (!file) return;
-    event.preventDefault();
-    this.take(file);
+  reset(strokes) {
+    this.strokes = strokes;
+    this.stroke = null;
+    this.ink = null;
+  }
+
+  takeFrom(transfer) {
+    const files = Array.from(transfer?.files ?? []);
+    if (!files.length) return;
+    this.take(files.find((one) => one.type.startsWith("image/")) ?? files[0]);
   }
 
   async take(file) {
     if (!file) return;
     byId("file").value = ""; // so that the same may be chosen again
+    this.onImage();
+    let ink = null;
+    let trouble = `Nothing stands out in ${file.name}.`;
     try {
-      this.put(await inkOfFile(file, this.shape, this.frame));
+      ink = await inkOfFile(file, this.shape, this.frame);
     } catch {
-      byId("answer-note").textContent = `${file.name} is no image that this browser can read.`;
+      trouble = `${file.name} is no image that this browser can read.`;
     }
+    this.put(ink);
+    if (!ink) this.view.say(trouble);
   }
 
   // Shows an image in place of strokes.
   put(ink) {
-    this.strokes = [];
+    this.reset([]);
     this.ink = ink;
     this.paint();
     this.show(ink);
@@ -134,25 +180,29 @@ class Pad {
   show(ink) {
     byId("undo").disabled = !this.strokes.length;
     byId("clear").disabled = !this.strokes.length && !this.ink;
+    this.paintSeen(ink);
+    this.onRow(ink && valuesOf(ink, this.frame));
+  }
+
+  paintSeen(ink) {
     paintPicture(byId("seen"), ink ?? new Float64Array(this.shape[0] * this.shape[1]),
       this.shape, 1);
-    this.onRow(ink && ink.map((value) => value * this.frame.ink));
   }
 
   paint() {
     const context = this.canvas.getContext("2d");
-    context.clearRect(0, 0, PAD, PAD);
+    context.clearRect(0, 0, PAD, this.height);
     if (this.ink) {
       const small = new OffscreenCanvas(1, 1);
       paintPicture(small, this.ink, this.shape, 1);
       context.imageSmoothingEnabled = false;
-      context.drawImage(small, 0, 0, PAD, PAD);
+      context.drawImage(small, 0, 0, PAD, this.height);
     }
     drawStrokes(context, this.strokes, PAD * 0.08);
     if (this.pen) {
       context.lineWidth = 2;
       context.beginPath();
-      context.arc(...this.pen, this.penDown ? 6 : 10, 0, 2 * Math.PI);
+      context.arc(...this.pen, this.stroke ? 6 : 10, 0, 2 * Math.PI);
       context.stroke();
     }
   }

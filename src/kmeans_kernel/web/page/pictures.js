@@ -41,7 +41,10 @@ const percent = (share) => {
 
 const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(3)}`;
 
-const plain = (value) => String(Number(Number(value).toPrecision(4)));
+const plain = (value, digits = 4) => String(Number(Number(value).toPrecision(digits)));
 
-const counted = (count, noun) =>
-  `${plain(count)} ${Number(count) === 1 ? noun : `${noun}s`}`;
+// Whole numbers in full.
+const count = (number) =>
+  (Number.isInteger(number) ? number.toLocaleString("en") : plain(number));
+
+const counted = (number, noun) => `${count(number)} ${number === 1 ? noun : `${noun}s`}`;

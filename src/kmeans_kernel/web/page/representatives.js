@@ -36,7 +36,7 @@ class Representatives {
     const name = `A representative of ${this.label(q)}, ${this.standsFor(q)}`;
     const lines = [
       element("span", { class: "of" }, this.label(q)),
-      element("span", { class: "stands" }, `${plain(this.counts[q])}`),
+      element("span", { class: "stands" }, count(this.counts[q])),
     ];
     if (contributions) lines.unshift(contributionLine(contributions[q]));
     return element("figure", { title: name },
@@ -52,9 +52,9 @@ class Representatives {
     const rows = which.map((q) => element("tr", {},
       ...(contributions ? [element("td", {}, contributionLine(contributions[q]))] : []),
       element("th", { scope: "row" }, this.label(q)),
-      element("td", {}, plain(this.counts[q])),
-      ...Array.from(rowOf(this.seen, q), (value) => element("td", {}, plain(value)))));
-    return tableOf(head, rows);
+      element("td", {}, count(this.counts[q])),
+      ...valueCells(rowOf(this.seen, q), this.facts.features)));
+    return tableOf("Representatives", head, rows);
   }
 }
 
@@ -62,8 +62,13 @@ function contributionLine(value) {
   return element("span", { class: value < 0 ? "against" : "for" }, signed(value));
 }
 
-function tableOf(head, rows) {
-  return element("div", { class: "scroll", tabindex: "0" },
+// The values of a row, with as many digits as tell those of a column apart.
+function valueCells(row, features) {
+  return Array.from(row, (value, j) => element("td", {}, plain(value, features[j].digits)));
+}
+
+function tableOf(name, head, rows) {
+  return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": name },
     element("table", {},
       element("thead", {}, element("tr", {}, ...head.map((name) =>
         element("th", { scope: "col" }, name)))),

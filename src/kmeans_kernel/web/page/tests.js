@@ -26,9 +26,9 @@ class Tests {
     const counts = this.confusion();
     const worst = Math.max(1, ...counts.flatMap((row, i) => row.filter((_, j) => i !== j)));
     const head = element("tr", {}, element("td", {}),
-      ...this.labels.map((label) => element("th", { scope: "col" }, label)));
+      ...this.labels.map((label) => element("th", { scope: "col", title: label }, label)));
     const rows = counts.map((row, i) => element("tr", {},
-      element("th", { scope: "row" }, this.labels[i]),
+      element("th", { scope: "row", title: this.labels[i] }, this.labels[i]),
       ...row.map((count, j) => element("td", {}, this.cell(count, i, j, worst)))));
     byId("matrix").append(element("thead", {}, head), element("tbody", {}, ...rows));
     const wrong = counts.flatMap((row, i) => row.filter((_, j) => i !== j));
@@ -84,7 +84,7 @@ class Tests {
     const name = this.name(row);
     return element("button", {
       type: "button", class: "card", title: `${name}. Try it.`, onclick: () => this.take(row) },
-    pictureOf(rowOf(this.rows, row), this.facts.shape, this.facts.frame.ink, name),
+    pictureOf(inkOfValues(rowOf(this.rows, row), this.facts.frame), this.facts.shape, 1, name),
     element("span", { class: "caption" }, this.labels[this.truth[row]],
       this.truth[row] === this.given[row] ? null
         : element("span", { class: "against" }, ` → ${this.labels[this.given[row]]}`)),
@@ -93,14 +93,14 @@ class Tests {
 
   table(which) {
     const head = ["", "is", "called", "sure", ...this.facts.features.map(({ name }) => name)];
-    return tableOf(head, which.map((row) => element("tr", {},
+    return tableOf("Test rows", head, which.map((row) => element("tr", {},
       element("td", {}, element("button", {
         type: "button", "aria-label": `Try row ${row + 1}`, onclick: () => this.take(row) },
       "Try")),
       element("td", {}, this.labels[this.truth[row]]),
       element("td", {}, this.labels[this.given[row]]),
       element("td", {}, percent(this.sure[row])),
-      ...Array.from(rowOf(this.rows, row), (value) => element("td", {}, plain(value))))));
+      ...valueCells(rowOf(this.rows, row), this.facts.features))));
   }
 
   name(row) {

@@ -4,6 +4,9 @@
 const MOST_BARS = 12;
 const MOST_VOICES = 8;
 
+// A screen reader is told what stays for so many milliseconds.
+const SETTLED = 700;
+
 class VerdictView {
   constructor(facts, representatives) {
     this.facts = facts;
@@ -15,7 +18,7 @@ class VerdictView {
     this.verdict = null;
     this.asked = null;
     byId("answer").textContent = "";
-    byId("answer-note").textContent = this.facts.prompt;
+    this.say(this.facts.prompt);
     byId("bars").replaceChildren();
     byId("why").hidden = true;
   }
@@ -26,8 +29,21 @@ class VerdictView {
     byId("answer").textContent = this.facts.labels[verdict.best];
     byId("answer-note").textContent =
       `${percent(verdict.probabilities[verdict.best])} sure, in ${milliseconds.toFixed(1)} ms`;
+    this.speak(`${this.facts.labels[verdict.best]}, ` +
+      `${percent(verdict.probabilities[verdict.best])} sure`);
     this.showBars();
     this.showWhy();
+  }
+
+  // A sentence in the place of an answer.
+  say(sentence) {
+    byId("answer-note").textContent = sentence;
+    this.speak(sentence);
+  }
+
+  speak(sentence) {
+    clearTimeout(this.speaking);
+    this.speaking = setTimeout(() => { byId("spoken").textContent = sentence; }, SETTLED);
   }
 
   ask(k) {
