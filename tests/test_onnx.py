@@ -9,14 +9,21 @@ import onnx
 import onnxruntime
 import pytest
 import skl2onnx
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import FeatureUnion, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MinMaxScaler,
+    PolynomialFeatures,
+    StandardScaler,
+)
 
 import kmeans_kernel
 from kmeans_kernel import (
@@ -103,7 +110,10 @@ def test_raw_scores_are_those_of_the_table(name):
     options = {"zipmap": False, "raw_scores": True}
     graph = skl2onnx.to_onnx(model, X[:1], options={id(model): options})
     _, scores = session_of(graph).run(None, {"X": X})
-    np.testing.assert_allclose(scores, case["scores"], rtol=1e-12, atol=1e-12)
+    expected = np.array(case["scores"])
+    if expected.shape[1] == 2:  # as skl2onnx has it: minus the difference, and the difference
+        expected = np.outer(expected[:, 1] - expected[:, 0], [-1, 1])
+    np.testing.assert_allclose(scores, expected, rtol=1e-12, atol=1e-12)
 
 
 PIPELINES = {
@@ -211,8 +221,8 @@ def test_no_rows_give_no_labels(estimator, digits):
     ("classes", "dtype"),
     [
         (["cat", "dög"], object),
-        ([False, True], bool),
-        ([1.0, 2.0], np.float64),
+        ([False, True], np.int64),
+        ([1.0, 2.0], np.int64),
         ([-3, 7], np.int64),
         (np.array(["x", "y"], dtype=object), object),
         (np.array([3, 200], dtype=np.uint8), np.int64),
@@ -292,7 +302,28 @@ def test_the_options_of_skl2onnx(rng):
     columns = outputs(zipmap="columns")
     np.testing.assert_allclose(np.stack(columns[1:], axis=1), model.predict_proba(X), atol=1e-6)
     scores = outputs(raw_scores=True)[1]
-    np.testing.assert_allclose(scores[:, 1] - scores[:, 0], model.decision_function(X), atol=1e-5)
+    np.testing.assert_allclose(scores[:, 1], model.decision_function(X), atol=1e-5)
+    np.testing.assert_allclose(scores[:, 0], -scores[:, 1])
+
+
+@pytest.mark.parametrize("classes", [[False, True], [0.0, 2.0], ["a", "b"], [3, 5]])
+def test_dictionaries_of_probabilities(classes, rng):
+    X = rng.normal(size=(20, 3)).astype(np.float32)
+    model = classifier().fit(X, np.array(classes)[np.arange(20) % 2])
+    labels, found = session_of(skl2onnx.to_onnx(model, X[:1])).run(None, {"X": X})
+    assert labels.tolist() == model.predict(X).tolist()
+    assert sorted(found[0]) == classes
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_within_scikit_learns_calibration(n_classes, rng):
+    X = rng.normal(size=(120, 3)).astype(np.float32)
+    y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0.5) * (n_classes == 3)
+    model = CalibratedClassifierCV(classifier(), cv=3).fit(X, y)
+    graph = skl2onnx.to_onnx(model, X[:1], options={"zipmap": False})
+    labels, found = session_of(graph).run(None, {"X": X})
+    np.testing.assert_allclose(found, model.predict_proba(X), atol=NEAR)
+    assert (labels == model.predict(X)).mean() > 0.98
 
 
 def test_the_file_is_whole_or_not_there(rng, tmp_path, monkeypatch):
@@ -353,7 +384,7 @@ def fitted(*steps):
         (
             lambda: fitted(StandardScaler(), LogisticRegression()),
             TypeError,
-            "ends in a LogisticRegression.*use skl2onnx",
+            "ends in a LogisticRegression.*there is skl2onnx",
         ),
         (lambda: StandardScaler(), TypeError, "ends in a StandardScaler"),
         (
@@ -377,10 +408,17 @@ def test_what_cannot_be_converted_is_said(make, kind, message):
         to_onnx(make())
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, "float16", int])
+@pytest.mark.parametrize("step", [SimpleImputer(), PolynomialFeatures(2)])
+def test_what_cannot_run_in_float64_is_said(step):
+    with pytest.raises(TypeError, match=f"(?s){type(step).__name__}.*convert with dtype float32"):
+        to_onnx(fitted(step, classifier()), dtype=np.float64)
+    to_onnx(fitted(step, classifier()))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, "float16", int, None, "foo"])
 def test_rows_of_another_type_are_refused(dtype):
     with pytest.raises(
-        ValueError, match="dtype must be float32 or float64.*got (uint8|float16|int)"
+        ValueError, match="dtype must be float32 or float64.*got (uint8|float16|int|None|foo)"
     ):
         to_onnx(fitted(classifier()), dtype=dtype)
 

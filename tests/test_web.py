@@ -10,6 +10,7 @@ from importlib.resources import files
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.datasets import load_wine
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
@@ -413,6 +414,200 @@ def test_dropped_images_of_any_size_and_files_that_are_none(browser, mnist, mnis
         )
 
 
+def as_file(image, name="a.png"):
+    return {"name": name, "mimeType": "image/png", "buffer": png(np.asarray(image))}
+
+
+def answer_to(page, file):
+    """Choose a file, and wait for what is said of it."""
+    page.evaluate("document.getElementById('answer-note').textContent = 'waiting'")
+    page.set_input_files("#file", file)
+    page.wait_for_function("() => document.getElementById('answer-note').textContent !== 'waiting'")
+    return page.inner_text("#answer")
+
+
+@pytest.mark.parametrize("inverted", [False, True])
+def test_ink_may_be_dark_or_light_in_the_data(inverted, browser, digits, tmp_path):
+    """An image of the model's size is taken as it is, whatever its ground."""
+    turn = (lambda X: 16 - X) if inverted else (lambda X: X)
+    rows = turn(digits.X_train).reshape(len(digits.X_train), -1)
+    model = make_pipeline(StandardScaler(), classifier(20)).fit(rows, digits.y_train)
+    tests = turn(digits.X_test).reshape(len(digits.X_test), -1)
+    to_web(model, tmp_path / "a.html", X=tests, y=digits.y_test, image_shape=(8, 8))
+    images = turn(digits.X_test)[:12]
+    expected = [str(label) for label in model.predict(tests[:12])]
+    with Opened(browser, tmp_path / "a.html") as page:
+        shown = [answer_to(page, as_file(np.rint(image * (255 / 16)))) for image in images]
+        assert sum(a == b for a, b in zip(shown, expected, strict=True)) >= 11  # 255 / 16 rounds
+        draw(page, (0.5, 0.2), (0.5, 0.8))
+        assert page.evaluate("kmeansKernel.facts.frame.inverted") is inverted
+
+
+@pytest.mark.mnist
+@pytest.mark.parametrize(("ground", "ink"), [(120, 0), (130, 255), (255, 60), (0, 200)])
+def test_ink_on_any_ground(ground, ink, browser, mnist, mnist_page):
+    model, path = mnist_page
+    known = mnist.X_test[:20][model.predict(mnist.X_test[:20]) == mnist.y_test[:20]][:3]
+    with Opened(browser, path) as page:
+        for image in known:
+            large = np.kron(np.pad(image, 6) / 255, np.ones((7, 7)))
+            file = as_file(np.rint(ground + large * (ink - ground)))
+            assert answer_to(page, file) == str(model.predict(image[None])[0])
+        answer_to(page, as_file(np.full((40, 40), ground)))
+        assert page.inner_text("#answer-note") == "Nothing stands out in a.png."
+        assert page.inner_text("#answer") == ""
+
+
+def test_images_that_are_no_squares(browser, digits, tmp_path):
+    wide = np.kron(digits.X_train, np.ones((1, 1, 2)))
+    model = make_pipeline(PixelNormalizer(), classifier(20)).fit(wide, digits.y_train)
+    X_test = np.kron(digits.X_test, np.ones((1, 1, 2)))
+    to_web(model, tmp_path / "wide.html", X=X_test, y=digits.y_test)
+    with Opened(browser, tmp_path / "wide.html") as page:
+        box = page.locator("#pad").bounding_box()
+        assert box["width"] == pytest.approx(2 * box["height"], rel=0.05)
+        draw(page, (0.5, 0.1), (0.5, 0.9))
+        seen = page.evaluate(
+            """() => Array.from(document.getElementById("seen").getContext("2d")
+              .getImageData(0, 0, 16, 8).data.filter((_, at) => at % 4 === 3))"""
+        )
+        assert np.array(seen).reshape(8, 16).max(axis=1).min() > 0  # from top to bottom
+
+
+@pytest.mark.mnist
+def test_odd_ways_to_draw(browser, mnist_page):
+    with Opened(browser, mnist_page[1]) as page:
+        box = page.locator("#pad").bounding_box()
+        x, y = box["x"] + 100, box["y"] + 60
+        page.mouse.move(x, y)
+        page.mouse.down()
+        page.mouse.move(x, y + 50)
+        page.keyboard.press("Escape")  # while the button is down
+        page.mouse.move(x, y + 100)
+        page.mouse.up()
+        assert page.inner_text("#answer") == ""
+        page.mouse.move(x, y)
+        page.mouse.down(button="right")
+        page.mouse.move(x, y + 100)
+        page.mouse.up(button="right")
+        assert page.inner_text("#answer") == ""
+        page.focus("#pad")
+        page.keyboard.press(" ")  # the pen is down, and an image comes
+        answer_to(page, as_file(np.eye(28) * 255))
+        shown = page.inner_text("#answer")
+        page.focus("#pad")
+        page.keyboard.press("ArrowUp")  # the pen is up: the image stays
+        assert page.inner_text("#answer") == shown
+        page.evaluate(
+            """() => {
+              const pad = document.getElementById("pad");
+              pad.setPointerCapture = () => {};
+              const box = pad.getBoundingClientRect();
+              const send = (kind, pointerId, x, y) => pad.dispatchEvent(new PointerEvent(kind,
+                { pointerId, clientX: box.left + x, clientY: box.top + y }));
+              document.getElementById("clear").click();
+              send("pointerdown", 1, 100, 40);
+              send("pointerdown", 2, 200, 40);
+              for (let k = 0; k < 10; k++) {
+                send("pointermove", 1, 100, 40 + 15 * k);
+                send("pointermove", 2, 200, 40 + 15 * k);
+              }
+            }"""
+        )
+        assert page.inner_text("#answer") == "1"  # one finger draws
+
+
+@pytest.mark.mnist
+def test_a_file_that_is_dropped_never_takes_the_place_of_the_page(browser, mnist_page):
+    with Opened(browser, mnist_page[1]) as page:
+        draw(page, (0.5, 0.2), (0.5, 0.8))
+        page.click("#tab-about")
+        prevented = page.evaluate(
+            """() => {
+              const transfer = new DataTransfer();
+              transfer.items.add(new File(["words"], "words.txt", { type: "text/plain" }));
+              return !document.dispatchEvent(new DragEvent("drop",
+                { dataTransfer: transfer, cancelable: true }));
+            }"""
+        )
+        assert prevented
+        page.wait_for_function(
+            "() => document.getElementById('answer-note').textContent.startsWith('words.txt is')"
+        )
+        assert page.inner_text("#answer") == ""
+        assert page.locator("#panel-try").is_visible()
+
+
+def test_rows_are_exact_and_shown_with_the_digits_they_need(browser, tmp_path):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(0, 9, 60) + 1.6e9, rng.normal(size=60) + 1e6])
+    y = (X[:, 1] > 1e6).astype(int)
+    model = make_pipeline(StandardScaler(), classifier(5)).fit(X, y)
+    to_web(model, tmp_path / "a.html", X=X, y=y)
+    with Opened(browser, tmp_path / "a.html") as page:
+        page.click("#tab-tests")
+        page.locator("#matrix td button.right").first.click()
+        page.click("#cell td button >> nth=0")
+        row = [float(page.input_value(f"#feature-{j}")) for j in range(2)]
+        assert row in X.tolist()
+        assert page.inner_text("#answer") == str(model.predict([row])[0])
+        slider = page.locator("#fields input[type=range]").nth(1)
+        slider.focus()
+        page.keyboard.press("ArrowRight")
+        assert page.input_value("#feature-1") == slider.input_value()
+        assert len(set(page.locator(".field .ends").nth(0).inner_text().split())) == 2
+
+
+def test_enter_does_not_send_the_page_away(browser, tmp_path):
+    X = np.linspace(-1, 1, 40)[:, None]
+    to_web(classifier(3).fit(X, X[:, 0] > 0), tmp_path / "a.html", X=X, y=X[:, 0] > 0)
+    with Opened(browser, tmp_path / "a.html") as page:
+        page.fill("#feature-0", "0.5")
+        page.press("#feature-0", "Enter")
+        assert page.input_value("#feature-0") == "0.5"
+        assert page.url.endswith("a.html")
+
+
+def test_counts_are_whole(browser, tmp_path):
+    X = np.repeat([[1.0, 0.0], [0.0, 1.0]], 12345, axis=0)
+    model = classifier(1).fit(X, np.repeat([0, 1], 12345))
+    to_web(model, tmp_path / "a.html")
+    with Opened(browser, tmp_path / "a.html") as page:
+        page.click("#tab-representatives")
+        assert "12,345" in page.inner_text("#of-class-all")
+
+
+def test_long_names_and_many_classes_fit_the_screen(browser, tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(300, 3)), columns=["x" * 90, "b", "c"])
+    for y in (np.arange(300) % 50, np.array(["w" * 60, "v" * 60])[np.arange(300) % 2]):
+        y = np.array([f"class number {label}" for label in y]) if y.dtype.kind == "i" else y
+        to_web(classifier(3).fit(X, y), tmp_path / "a.html", X=X, y=y, title="t" * 90)
+        for width in (375, 1280):
+            size = {"width": width, "height": 700}
+            with Opened(browser, tmp_path / "a.html", viewport=size) as page:
+                for tab in ("try", "representatives", "tests", "about"):
+                    page.click(f"#tab-{tab}")
+                    assert page.evaluate("document.documentElement.scrollWidth") <= width, tab
+
+
+def test_a_screen_reader_is_told_once(browser, wine_page):
+    with Opened(browser, wine_page[1]) as page:
+        page.evaluate(
+            """() => {
+              globalThis.said = [];
+              new MutationObserver(() => said.push(document.getElementById("spoken").textContent))
+                .observe(document.getElementById("spoken"), { childList: true });
+            }"""
+        )
+        for k in range(8):
+            page.fill("#feature-0", str(11 + k / 10))
+        page.wait_for_function("() => said.length > 0")
+        said = page.evaluate("said")
+        assert len(said) <= 2
+        assert "ms" not in said[-1]
+
+
 def test_a_table_has_fields(browser, wine, wine_page):
     model, path, page_facts = wine_page
     X_test = wine[1]
@@ -536,6 +731,23 @@ def test_labels_that_the_model_does_not_know(tmp_path):
     assert facts["test"]["labels"] == ["False", "True", "maybe"]
 
 
+def test_sparse_rows_and_large_values(browser, tmp_path):
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    y = X[:, 0] > 0
+    model = classifier(3).fit(sparse.csr_array(X), y)
+    assert to_web(model, tmp_path / "a.html", X=sparse.csr_array(X), y=y).n_rows == 30
+    large = classifier(3).fit(X * 1e150, y)
+    to_web(large, tmp_path / "b.html", X=X * 1e150, y=y)
+    with Opened(browser, tmp_path / "b.html") as page:
+        assert page.inner_text("#answer") in ("False", "True")
+
+
+def test_a_title_is_a_title(tmp_path):
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    page = to_web(classifier(3).fit(X, X[:, 0] > 0), tmp_path / "a.html", title="{{facts}}")
+    assert b"<title>{{facts}}</title>" in page.content
+
+
 def test_ranges_of_fields():
     columns = np.array([[0.0, 3, 5], [1.0, 3, 7], [0.123, 3, 9]])
     first, same, whole = features(None, columns)
@@ -554,6 +766,10 @@ def test_what_cannot_be_exported_is_refused(digits, tmp_path):
         to_web(model, path, X=rows)
     with pytest.raises(ValueError, match="X must hold rows of 7 × 9 = 63 pixels"):
         to_web(model, path, image_shape=(7, 9))
+    with pytest.raises(ValueError, match="one label for each of the 1257 rows of X"):
+        to_web(model, path, X=rows, y=digits.y_train[:5])
+    with pytest.raises(ValueError, match="X must have at least one row"):
+        to_web(model, path, X=rows[:0], y=digits.y_train[:0])
     with pytest.raises(FileNotFoundError, match="make the folder"):
         to_web(model, tmp_path / "no" / "page.html")
     unknown = make_pipeline(PCA(5), classifier(3)).fit(rows, digits.y_train)

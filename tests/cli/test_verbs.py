@@ -485,6 +485,7 @@ def test_what_export_cannot_write_is_refused(folder, tmp_path):
     assert "--onnx FILE, --web FILE" in refuse("export", model)
     assert "name one with --web" in refuse("export", model, "--onnx", page, "--float16")
     assert "name another file" in refuse("export", model, "--web", model)
+    assert "name two files" in refuse("export", model, "--onnx", page, "--web", page)
     assert "make the folder" in refuse("export", model, "--onnx", tmp_path / "no" / "a.onnx")
     assert "with --target" in refuse("export", model, "--web", page, "--data", folder / "new.csv")
     assert list(tmp_path.iterdir()) == []

@@ -69,6 +69,8 @@ def export(
             raise ValueError("name what to write: --onnx FILE, --web FILE, or both.")
         if web is None and (data is not None or title is not None or float16):
             raise ValueError("--data, --title and --float16 are for a page: name one with --web.")
+        if onnx is not None and web is not None and onnx.resolve() == web.resolve():
+            raise ValueError(f"--onnx and --web both name {onnx}; name two files.")
         for path in (onnx, web):
             if path is not None:
                 check_writable(path, model, *([] if data is None else [data]))
@@ -110,9 +112,11 @@ def _write_page(
     if quiet:
         return
     out.print(Text(f"{path}: {size_of(page.size)}; its model {size_of(page.model_bytes)}"))
-    if float16 and page.n_rows:
+    if float16:
         out.print(
             f"float16 changes {page.changed_labels} of {page.n_rows} labels, and probabilities by "
             f"at most {page.largest_change:.1g}"
+            if page.n_rows
+            else "What float16 changes is told when there are test rows: --data DATA"
         )
     out.print(Text(f"Open it: {path.resolve().as_uri()}"), soft_wrap=True)

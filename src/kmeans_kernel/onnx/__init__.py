@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,9 @@ __all__ = ["to_onnx"]
 
 # The operators of scikit-learn's converters, of the same age as the others.
 _ML_OPSET = 3
+
+# So much is told of what another library says.
+_LONGEST = 600
 
 register()
 
@@ -84,7 +88,7 @@ def to_onnx(
     steps = check_steps(estimator)
     graph = _convert(steps, rows)
     onnx.helper.set_model_props(graph, _properties(steps))
-    onnx.checker.check_model(graph, full_check=True)
+    _check(graph, steps, rows)
     if target is not None:
         write_whole(target, graph.SerializeToString())
     return graph
@@ -101,20 +105,48 @@ def _convert(steps: list[tuple[str, Any]], rows: np.dtype[Any]) -> onnx.ModelPro
             options={id(classifier): {"zipmap": False}},
         )
     except RuntimeError as error:  # a part of a step, or a setting of it
-        kinds = ", ".join(type(step).__name__ for _, step in steps)
-        raise TypeError(
-            f"to_onnx cannot convert this pipeline of {kinds}: {error} Take the step out of the "
-            "pipeline and apply it to the rows before the graph."
-        ) from error
+        raise _refusal(error, steps, rows) from error
     return graph
 
 
+def _check(graph: onnx.ModelProto, steps: list[tuple[str, Any]], rows: np.dtype[Any]) -> None:
+    """See that the graph is sound, and that onnxruntime can run it if it is here."""
+    try:
+        onnx.checker.check_model(graph, full_check=True)
+        if find_spec("onnxruntime") is not None:
+            import onnxruntime
+
+            onnxruntime.InferenceSession(
+                graph.SerializeToString(), providers=["CPUExecutionProvider"]
+            )
+    except Exception as error:  # each library has kinds of its own
+        raise _refusal(error, steps, rows) from error
+
+
+def _refusal(error: Exception, steps: list[tuple[str, Any]], rows: np.dtype[Any]) -> TypeError:
+    """Say what another library found wrong, and what may be done."""
+    kinds = ", ".join(type(step).__name__ for _, step in steps)
+    told = " ".join(str(error).split())[:_LONGEST]
+    cures = ["Take the step out of the pipeline and apply it to the rows before the graph"]
+    if "column name" in told:
+        cures.append("name columns by their numbers")
+    if rows == np.float64:
+        cures.append("convert with dtype float32, which more operators have")
+    return TypeError(
+        f"to_onnx cannot convert this pipeline of {kinds}: {told} {', or '.join(cures)}."
+    )
+
+
 def _row_type(dtype: npt.DTypeLike) -> np.dtype[Any]:
-    found = np.dtype(dtype)
-    if found not in (np.float32, np.float64):
+    try:
+        found = None if dtype is None else np.dtype(dtype)
+    except TypeError:
+        found = None
+    if found not in (np.float32, np.float64) or found is None:
         raise ValueError(
             f"dtype must be float32 or float64, the type of the rows that the graph takes, got "
-            f"{found}. Rows of another type are cast before they are passed to it."
+            f"{dtype if found is None else found}. Rows of another type are cast before they are "
+            "passed to it."
         )
     return found
 

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 from skl2onnx import update_registered_converter
 from skl2onnx.common.data_types import (
-    BooleanTensorType,
     DoubleTensorType,
     Int64TensorType,
     StringTensorType,
@@ -53,11 +52,12 @@ _OPTIONS = {
     "output_class_labels": [False, True],
 }
 
+# As for skl2onnx's own classifiers all numbers are whole, True being 1.
 _LABEL_TYPES: dict[str, tuple[type[TensorType], Any]] = {
-    "b": (BooleanTensorType, np.bool_),
+    "b": (Int64TensorType, np.int64),
     "i": (Int64TensorType, np.int64),
     "u": (Int64TensorType, np.int64),
-    "f": (DoubleTensorType, np.float64),
+    "f": (Int64TensorType, np.int64),
     "U": (StringTensorType, np.object_),
     "O": (StringTensorType, np.object_),
 }
@@ -123,8 +123,19 @@ def _convert_classifier(scope: Any, operator: Any, container: Any) -> None:
     dtype = float_type(X, type(classifier).__name__)
     scores = scores_of(graph, classifier.model_, graph.cast(X.full_name, dtype), dtype)
     raw = container.get_options(classifier, {"raw_scores": False})["raw_scores"]
-    found = scores if raw else probabilities_of(graph, scores, classifier.model_.temperature)
+    if raw:
+        found = _raw(graph, scores, len(classifier.classes_))
+    else:
+        found = probabilities_of(graph, scores, classifier.model_.temperature)
     _give(graph, operator, scores, found)
+
+
+def _raw(graph: Graph, scores: Name, n_classes: int) -> Name:
+    """Return scores as skl2onnx has them: of two classes, −d and d of `decision_function`."""
+    if n_classes != 2:
+        return scores
+    signs = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    return graph.op("MatMul", graph.cast(scores, FLOAT64), signs)
 
 
 def _convert_voting(scope: Any, operator: Any, container: Any) -> None:
@@ -147,11 +158,17 @@ def _give(graph: Graph, operator: Any, scores: Name, found: Name) -> None:
 
 def _label_type(classes: npt.NDArray[Any]) -> tuple[type[TensorType], Any]:
     """Return the type of labels in a graph, as skl2onnx and as NumPy have it."""
+    kind, dtype = _LABEL_TYPES.get(classes.dtype.kind, (None, None))
     texts = classes.dtype.kind != "O" or all(isinstance(label, str) for label in classes)
-    large = classes.dtype.kind == "u" and int(classes.max()) > np.iinfo(np.int64).max
-    if not texts or large or classes.dtype.kind not in _LABEL_TYPES:
+    if kind is None or not texts or not _kept(classes, dtype):
         raise TypeError(
-            f"The labels of a graph must be numbers or text, got {classes.dtype} such as "
-            f"{classes[-1]!r}. Train on labels of such a type, for example y.astype(str)."
+            f"The labels of a graph must be text, or whole numbers that int64 holds, got "
+            f"{classes[-1]!r}, {classes.dtype}. Train on such labels, for example y.astype(str)."
         )
-    return _LABEL_TYPES[classes.dtype.kind]
+    return kind, dtype
+
+
+def _kept(classes: npt.NDArray[Any], dtype: Any) -> bool:
+    """Say whether labels are the same in another type."""
+    with np.errstate(invalid="ignore"):
+        return bool(classes.astype(dtype).tolist() == classes.tolist())

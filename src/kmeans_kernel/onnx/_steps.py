@@ -35,8 +35,8 @@ def check_steps(estimator: Any) -> list[tuple[str, Any]]:
         if k == len(steps) and type(step) not in _OURS:
             raise TypeError(
                 f"to_onnx takes a KMeansKernelClassifier, a PatchVotingClassifier, or a Pipeline "
-                f"that ends in one, got one that ends in a {type(step).__name__}. For other "
-                "estimators use skl2onnx.to_onnx."
+                f"that ends in one, got one that ends in a {type(step).__name__}. Pass "
+                "best_estimator_ of a search; for other estimators there is skl2onnx.to_onnx."
             )
         if type(step) not in sklearn_operator_name_map:
             raise TypeError(

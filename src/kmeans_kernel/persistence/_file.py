@@ -20,6 +20,9 @@ FORMAT = "kmeans-kernel"
 
 VERSION = 2
 
+# The kinds of numbers that arrays hold: booleans, whole numbers and floating-point ones.
+_KINDS = "biuf"
+
 
 class ModelFileError(ValueError):
     """A file that is no model of ours, or one that is damaged."""
@@ -65,6 +68,9 @@ def read(path: Path) -> tuple[str, dict[str, npt.NDArray[Any]]]:
         raise damaged(path, f"no safetensors file, or a part of one ({error})") from error
     except (TypeError, AttributeError) as error:  # arrays of types that NumPy does not have
         raise damaged(path, f"it holds an array of an unknown type ({error})") from error
+    strange = sorted(name for name, array in arrays.items() if array.dtype.kind not in _KINDS)
+    if strange:  # other packages may teach NumPy more types
+        raise damaged(path, f"it holds an array of an unknown type ({strange[0]})")
     if metadata["digest"] != digest(metadata["estimator"], arrays):
         raise damaged(path, "its digest does not match its content")
     return metadata["estimator"], arrays
