@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
-import zlib
 from collections.abc import Callable, Mapping
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from kmeans_kernel._blocks import Array
 from kmeans_kernel.serve._gate import Note
-from kmeans_kernel.serve._limits import MEBIBYTE, read_body, unpack
+from kmeans_kernel.serve._limits import MEBIBYTE, Size, read_body
 from kmeans_kernel.serve._models import ServedModel
-from kmeans_kernel.serve._refusals import Refusal, bad
+from kmeans_kernel.serve._packed import accepted_encoding, is_packed, pack, unpack
+from kmeans_kernel.serve._refusals import Refusal, bad, stopping
 from kmeans_kernel.serve._requests import (
     Rows,
     read_inference,
@@ -24,8 +23,6 @@ from kmeans_kernel.serve._requests import (
     write_rows,
 )
 from kmeans_kernel.serve._service import Service
-
-T = TypeVar("T")
 
 # How an answer is written once its probabilities are known: its body, and the length of its JSON
 # if there is more behind it.
@@ -42,58 +39,57 @@ _MANY_ROWS = 2000
 # Less is not worth packing.
 _SMALL_ANSWER = 1024
 
-_PACKED_LEVEL = 1
-
 
 async def infer(service: Service, request: Request, model: ServedModel) -> Response:
     """Answer a request of the protocol."""
     length = request.headers.get("inference-header-content-length")
+    limits = service.limits
 
     def read(body: bytes) -> tuple[Rows, Write]:
-        asked = read_inference(body, length, model, service.limits.rows)
+        asked = read_inference(body, length, model, limits)
         return asked.rows, lambda probabilities: write_inference(asked, model, probabilities)
 
-    return await _answer(
-        service, request, model, read, _MUCH_TEXT if length is None else _MUCH_BINARY
-    )
+    if length is None:
+        return await _answer(service, request, model, read, limits.text, _MUCH_TEXT)
+    return await _answer(service, request, model, read, limits.body, _MUCH_BINARY)
 
 
 async def predict(service: Service, request: Request, model: ServedModel) -> Response:
     """Answer a plain request."""
     content_type = request.headers.get("content-type", "")
+    limits = service.limits
 
     def read(body: bytes) -> tuple[Rows, Write]:
-        rows = read_rows(body, content_type, model, service.limits.rows)
+        rows = read_rows(body, content_type, model, limits)
         return rows, lambda probabilities: (write_rows(model, probabilities), None)
 
-    return await _answer(service, request, model, read, _MUCH_TEXT)
+    return await _answer(service, request, model, read, limits.text, _MUCH_TEXT)
 
 
 async def _answer(
-    service: Service, request: Request, model: ServedModel, read: Read, much: int
+    service: Service, request: Request, model: ServedModel, read: Read, size: Size, much: int
 ) -> Response:
-    note: Note = request.scope["note"]
-    headers, limits = request.headers, service.limits
+    headers, limits, waits = request.headers, service.limits, service.answers
     service.check_room()
     with service.held.one() as grown_to:
-        body = await read_body(request.receive, headers, limits, grown_to)
-        packed = headers.get("content-encoding", "")
+        body = await read_body(
+            request.receive, headers, size, limits.body_seconds, service.bodies, grown_to
+        )
+        encoding = headers.get("content-encoding", "")
 
-        def unpack_and_read() -> tuple[Rows, Write]:
-            return read(unpack(body, packed, limits))
+        def work() -> tuple[Rows, Write]:
+            return _unpack_and_read(body, encoding, size, read, grown_to)
 
         with service.room():
             try:
-                async with asyncio.timeout(limits.answer_seconds):
-                    large = len(body) > (_MUCH_TEXT if packed else much)
-                    rows, write = await _aside(unpack_and_read, wanted=large)
-                    note.rows = len(rows)
-                    probabilities = await _probabilities(service, model, rows)
-                    return await _aside(
-                        lambda: _response(write(probabilities), headers),
-                        wanted=len(rows) > _MANY_ROWS,
-                    )
+                async with asyncio.timeout(limits.answer_seconds) as timeout:
+                    with waits.one(timeout):
+                        aside = is_packed(encoding) or len(body) > much
+                        found = await service.pool.call(work) if aside else work()
+                        return await _predicted(service, request, model, *found)
             except TimeoutError:
+                if waits.shortened:
+                    raise stopping() from None
                 raise Refusal(
                     504,
                     f"An answer must be found within {limits.answer_seconds:g} s, and was not; "
@@ -101,16 +97,34 @@ async def _answer(
                 ) from None
 
 
+def _unpack_and_read(
+    body: bytes, encoding: str, size: Size, read: Read, grown_to: Callable[[int], None]
+) -> tuple[Rows, Write]:
+    """Return what a body asks for, and count what it takes on the way."""
+    whole = unpack(body, encoding, size, lambda so_far: grown_to(len(body) + so_far))
+    rows, write = read(whole)
+    grown_to(len(body) + (0 if whole is body else len(whole)) + rows.nbytes)
+    return rows, write
+
+
+async def _predicted(
+    service: Service, request: Request, model: ServedModel, rows: Rows, write: Write
+) -> Response:
+    note: Note = request.scope["note"]
+    note.rows = len(rows)
+    probabilities = await _probabilities(service, model, rows)
+
+    def respond() -> Response:
+        return _response(write(probabilities), request.headers)
+
+    return await service.pool.call(respond) if len(rows) > _MANY_ROWS else respond()
+
+
 async def _probabilities(service: Service, model: ServedModel, rows: Rows) -> Array:
     try:
         return await service.batches[model.name].predict(rows)
     except ValueError as error:  # what the model itself finds wrong with rows
         raise bad(" ".join(str(error).split())) from error
-
-
-async def _aside(function: Callable[[], T], *, wanted: bool) -> T:
-    """Call a function, in a thread where that is wanted."""
-    return await asyncio.to_thread(function) if wanted else function()
 
 
 def _response(written: tuple[bytes, int | None], asked: Mapping[str, str]) -> Response:
@@ -125,20 +139,3 @@ def _response(written: tuple[bytes, int | None], asked: Mapping[str, str]) -> Re
         headers["vary"] = "accept-encoding"
         content = pack(content, encoding)
     return Response(content, headers=headers)
-
-
-def accepted_encoding(asked: str) -> str | None:
-    """Return gzip or deflate if a client takes it, the first that it names; None for neither."""
-    for one in asked.lower().split(","):
-        name, _, quality = (part.strip() for part in one.partition(";"))
-        refused = quality.replace(" ", "").rstrip("0") in ("q=", "q=0.")
-        if name in ("gzip", "deflate") and not refused:
-            return name
-    return None
-
-
-def pack(content: bytes, encoding: str) -> bytes:
-    """Return a body compressed."""
-    if encoding == "gzip":
-        return gzip.compress(content, _PACKED_LEVEL, mtime=0)
-    return zlib.compress(content, _PACKED_LEVEL)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import zlib
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from threading import Lock
 from typing import Any, TypeAlias
 
-from kmeans_kernel.serve._refusals import ClientGone, Refusal, shown
+from kmeans_kernel.serve._refusals import ClientGone, Refusal, stopping, whole_number
 
 Receive: TypeAlias = Callable[[], Awaitable[Any]]
 
@@ -21,8 +21,19 @@ _SMALL = MEBIBYTE
 # So many bodies of the largest size may be held at once.
 _LARGEST_BODIES = 16
 
-# What a packed body says of its format, for zlib: gzip or zlib by its head, or neither.
-_BY_HEAD, _RAW = 32 + zlib.MAX_WBITS, -zlib.MAX_WBITS
+
+@dataclass(frozen=True)
+class Size:
+    """How many bytes a body may have, what it is called, and what to do if it has more."""
+
+    most: int
+    what: str
+    advice: str
+
+    def too_large(self, how: str) -> Refusal:
+        """Return the refusal of a body that has more."""
+        sentence = f"{self.what} must have at most {self.most:,} bytes, and {how}; {self.advice}."
+        return Refusal(413, sentence)
 
 
 @dataclass(frozen=True)
@@ -32,6 +43,7 @@ class Limits:
     Attributes
     ----------
     body_bytes : of one body, as sent and as unpacked
+    text_bytes : of one body of JSON or CSV, which takes many times that to read
     rows : of one request
     header_seconds : from the first byte to the end of the headers
     body_seconds : from the headers to the end of the body
@@ -39,9 +51,11 @@ class Limits:
     in_flight : requests that are worked on or wait for it
     connections : open at once
     idle_seconds : how long a connection may be silent between two requests
+    stop_seconds : how long a stop waits for answers
     """
 
     body_bytes: int = 64 * MEBIBYTE
+    text_bytes: int = 16 * MEBIBYTE
     rows: int = 100_000
     header_seconds: float = 10.0
     body_seconds: float = 30.0
@@ -49,12 +63,55 @@ class Limits:
     in_flight: int = 128
     connections: int = 1024
     idle_seconds: float = 60.0
+    stop_seconds: float = 20.0
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
             if not value > 0:
                 raise ValueError(f"The limit {field.name!r} must be above 0, got {value!r}.")
+
+    @property
+    def body(self) -> Size:
+        """The size of any body."""
+        advice = "send fewer rows at once, or raise the limit with --max-body"
+        return Size(self.body_bytes, "The body", advice)
+
+    @property
+    def text(self) -> Size:
+        """The size of a body of text."""
+        if self.body_bytes <= self.text_bytes:
+            return self.body
+        advice = (
+            "send binary tensors to /v2/models/NAME/infer, which may be larger, or fewer rows at "
+            "once, or raise the limit with --max-text"
+        )
+        return Size(self.text_bytes, "JSON or CSV", advice)
+
+
+class Waits:
+    """The time limits of what is waited for, which a stop may shorten."""
+
+    def __init__(self) -> None:
+        self._now: set[asyncio.Timeout] = set()
+        self.shortened = False
+
+    @contextmanager
+    def one(self, timeout: asyncio.Timeout) -> Iterator[None]:
+        """Count a time limit among them while it runs."""
+        self._now.add(timeout)
+        try:
+            yield
+        finally:
+            self._now.discard(timeout)
+
+    def end_by(self, when: float) -> None:
+        """Let all of them end by a time of the loop."""
+        self.shortened = True
+        for timeout in self._now:
+            usual = timeout.when()
+            if not timeout.expired() and (usual is None or usual > when):
+                timeout.reschedule(when)
 
 
 class Held:
@@ -63,27 +120,36 @@ class Held:
     def __init__(self, limits: Limits) -> None:
         self._most = _LARGEST_BODIES * limits.body_bytes
         self._now = 0
+        self._lock = Lock()  # bodies are unpacked in threads
 
     @contextmanager
     def one(self) -> Iterator[Callable[[int], None]]:
-        """Give a function that is told the size of one body as it grows; at the end it is gone."""
-        counted = 0
+        """Give a function that is told the size of one body as it grows; at the end it is gone.
+
+        A thread that tells more of it after that is ended by a TimeoutError.
+        """
+        counted, ended = 0, False
 
         def grown_to(size: int) -> None:
             nonlocal counted
-            if size <= _SMALL:
+            if size <= _SMALL and not ended:
                 return
-            if self._now + size - counted > self._most:
-                raise busy(
-                    "The server holds as many large bodies as it may; send this one again soon."
-                )
-            self._now += size - counted
-            counted = size
+            with self._lock:
+                if ended:
+                    raise TimeoutError
+                if self._now + size - counted > self._most:
+                    raise busy(
+                        "The server holds as many large bodies as it may; send this one again soon."
+                    )
+                self._now += size - counted
+                counted = size
 
         try:
             yield grown_to
         finally:
-            self._now -= counted
+            with self._lock:
+                ended = True
+                self._now -= counted
 
 
 def busy(sentence: str) -> Refusal:
@@ -94,90 +160,44 @@ def busy(sentence: str) -> Refusal:
 async def read_body(
     receive: Receive,
     headers: Mapping[str, str],
-    limits: Limits,
+    size: Size,
+    seconds: float,
+    waits: Waits,
     grown_to: Callable[[int], None],
 ) -> bytes:
     """Return the body as it was sent, or refuse it for its size or its slowness."""
-    declared = headers.get("content-length", "0")
-    if declared.isdigit() and int(declared) > limits.body_bytes:
-        raise _too_large(f"has {int(declared):,}", limits)
+    declared = whole_number(headers.get("content-length", "0"))
+    if declared is not None and declared > size.most:
+        raise size.too_large(f"has {declared:,}")
     chunks: list[bytes] = []
-    size = 0
     try:
-        async with asyncio.timeout(limits.body_seconds):
-            more = True
-            while more:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise ClientGone
-                chunks.append(message.get("body", b""))
-                size += len(chunks[-1])
-                if size > limits.body_bytes:
-                    raise _too_large("has more", limits)
-                grown_to(size)
-                more = message.get("more_body", False)
+        async with asyncio.timeout(seconds) as timeout:
+            with waits.one(timeout):
+                await _collect(receive, chunks, size, grown_to)
     except TimeoutError:
+        if waits.shortened:
+            raise stopping() from None
         raise Refusal(
             408,
-            f"The body must arrive within {limits.body_seconds:g} s, got {size:,} bytes of it by "
-            "then; send it faster, or in smaller requests.",
+            f"The body must arrive within {seconds:g} s, got {sum(map(len, chunks)):,} bytes of it "
+            "by then; send it faster, or in smaller requests.",
             {"connection": "close"},
         ) from None
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
-def unpack(body: bytes, encoding: str, limits: Limits) -> bytes:
-    """Return a body without its compression; no more is unpacked than a body may have."""
-    encoding = encoding.strip().lower()
-    if encoding in ("", "identity"):
-        return body
-    if encoding not in ("gzip", "deflate"):
-        raise Refusal(
-            415,
-            f"The Content-Encoding must be gzip, deflate or none, got {shown(encoding)}; send the "
-            "body as it is.",
-        )
-    try:
-        unpacked, whole = _unpack(body, _BY_HEAD, limits.body_bytes + 1)
-    except zlib.error as error:
-        if encoding == "gzip":
-            raise _damaged(encoding) from error
-        try:  # some send deflate without the head it should have
-            unpacked, whole = _unpack(body, _RAW, limits.body_bytes + 1)
-        except zlib.error:
-            raise _damaged(encoding) from error
-    if len(unpacked) > limits.body_bytes:
-        raise _too_large("unpacks to more", limits)
-    if not whole:
-        raise _damaged(encoding)
-    return unpacked
-
-
-def _unpack(body: bytes, format_of: int, most: int) -> tuple[bytes, bool]:
-    """Return what a body unpacks to, up to so many bytes, and whether its end was there."""
-    parts: list[bytes] = []
-    size, ended = 0, False
-    while body and size < most:  # gzip may hold several, one after the other
-        packed = zlib.decompressobj(format_of)
-        parts.append(packed.decompress(body, most - size))
-        size += len(parts[-1])
-        ended, body = packed.eof, packed.unused_data
-        if not ended:
-            break
-    return b"".join(parts), ended
-
-
-def _damaged(encoding: str) -> Refusal:
-    return Refusal(
-        400,
-        f"The body must be whole {encoding} data, as its Content-Encoding says, and is not; send "
-        "it again, or without that header.",
-    )
-
-
-def _too_large(how: str, limits: Limits) -> Refusal:
-    return Refusal(
-        413,
-        f"The body must have at most {limits.body_bytes:,} bytes, and {how}; send fewer rows at "
-        "once, or raise the limit with --max-body.",
-    )
+async def _collect(
+    receive: Receive, chunks: list[bytes], size: Size, grown_to: Callable[[int], None]
+) -> None:
+    """Put what comes of a body into a list."""
+    so_far, more = 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        chunks.append(message.get("body", b""))
+        so_far += len(chunks[-1])
+        if so_far > size.most:
+            raise size.too_large("has more")
+        grown_to(so_far)
+        more = message.get("more_body", False)
