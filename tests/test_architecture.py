@@ -34,7 +34,7 @@ FLOORS = {
         "datasets._sources", "datasets._loaders", "datasets", "records", "tables._table",
         "tables._content", "tables._csv", "tables._frames", "tables._arrays", "tables._blocks",
         "tables", "evaluation", "inspection", "plots", "peers", "web._arrays", "web._frame",
-        "web._content", "web._page", "web", "onnx._graph", "onnx._score", "onnx._steps",
+        "web._content", "web._html", "web._page", "web", "onnx._graph", "onnx._score", "onnx._steps",
         "onnx._transformers", "onnx._voting", "onnx._converters", "onnx",
         "serve._refusals", "serve._limits", "serve._tensors", "serve._models", "serve._requests",
         "serve._batches", "serve._metrics", "serve._logs", "serve._service", "serve._gate",

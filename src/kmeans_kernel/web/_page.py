@@ -1,13 +1,9 @@
-"""The page: facts as JSON, arrays as text, and the scripts and styles beside this file, in one."""
+"""The page: what it is made of, and what is worth knowing of it."""
 
 from __future__ import annotations
 
-import html
-import json
-import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -25,22 +21,7 @@ from kmeans_kernel.persistence._file import Place
 from kmeans_kernel.web._arrays import Arrays, as_they_were, packed, rounded
 from kmeans_kernel.web._content import TestData, features, pictures, points, small
 from kmeans_kernel.web._frame import Frame
-
-_SCRIPTS = (
-    "arrays", "model", "steps", "estimators", "pictures", "framing", "representatives", "verdict",
-    "pad", "fields", "tests", "main",
-)  # fmt: skip
-
-_FLAT = (
-    "These probabilities are the plain softmax of the scores, as in the paper, and not calibrated; "
-    "the bars run from the lowest to the highest."
-)
-
-_OF_IMAGES = (
-    "Below each number: the class of the representative, and how many training images it stands "
-    "for."
-)
-_OF_ROWS = "Each line is a representative: a typical row of its class."
+from kmeans_kernel.web._html import html_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +84,7 @@ def page_of(
         (0, 0.0) if test is None else _changes(tree, as_they_were(arrays, exact), test)
     )
     return Page(
-        content=_html(facts, text, title, _subtitle(estimator, test, about["noun"]), shape),
+        content=html_of(facts, text, title, _subtitle(estimator, test, about["noun"]), shape),
         model_bytes=sum(array.nbytes for array in arrays.values()),
         n_rows=0 if test is None else len(test.rows),
         left_out=0 if test is None else test.left_out,
@@ -233,42 +214,3 @@ def _subtitle(estimator: Any, test: TestData | None, noun: str) -> str:
     if test is not None:
         told += f" · {test.error_percent:.2f} % error on {len(test.rows):,} test {noun}s"
     return told
-
-
-def _html(
-    facts: dict[str, Any],
-    text: str,
-    title: str,
-    subtitle: str,
-    shape: tuple[int, int] | None,
-) -> bytes:
-    height, width = shape or (0, 0)
-    without_test = "hidden" if facts["test"] is None else ""
-    about_input = {"without_test": without_test, "height": str(height), "width": str(width)}
-    captions = _OF_ROWS if shape is None else _OF_IMAGES
-    content = filled(
-        _part("page.html"),
-        {
-            "input": filled(_part("fields.html" if shape is None else "pad.html"), about_input),
-            "style": _part("page.css"),
-            "script": "\n".join(_part(f"{name}.js") for name in _SCRIPTS),
-            "without_test": without_test,
-            "kind": facts["kind"],
-            "bars_note": _FLAT if facts["flat"] else "",
-            "captions": f"{captions} {facts['pictures_note']}",
-            "bytes": text,
-            "subtitle": html.escape(subtitle),
-            "title": html.escape(title),
-            "facts": json.dumps(facts, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"),
-        },
-    )
-    return content.encode()
-
-
-def _part(name: str) -> str:
-    return (files("kmeans_kernel.web") / "page" / name).read_text(encoding="utf-8")
-
-
-def filled(template: str, values: dict[str, str]) -> str:
-    """Put values in the places that a template names; what they hold is left as it is."""
-    return re.sub(r"{{(\w+)}}", lambda place: values[place[1]], template)
