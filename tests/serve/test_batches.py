@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from kmeans_kernel.serve import Limits, create_app
-from kmeans_kernel.serve._answers import accepted_encoding
 from kmeans_kernel.serve._batches import _Job, choose_joined, measure_sizes, take_batch
 from kmeans_kernel.serve._document import curl
 from kmeans_kernel.serve._models import serve_model
+from kmeans_kernel.serve._packed import accepted_encoding
 from tests.serve.slow_server import Slow
 
 

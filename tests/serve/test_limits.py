@@ -13,10 +13,8 @@ import typer
 from typer.testing import CliRunner
 
 import kmeans_kernel.serve
-from kmeans_kernel import KMeansKernelClassifier, save_model
 from kmeans_kernel.cli.serve import is_open, serve
 from tests.serve.processes import (
-    SLOW,
     VERB,
     connect,
     curl,
@@ -28,31 +26,6 @@ from tests.serve.processes import (
     wait_for,
 )
 from tests.serve.slow_server import FAIL, REFUSE, WAIT
-
-
-@pytest.fixture
-def slow(tmp_path):
-    """A function that starts the slow server with limits."""
-    servers = []
-
-    def start(**limits):
-        (tmp_path / "begun").touch()
-        server = running([*SLOW, tmp_path, json.dumps(limits)], tmp_path / "log")
-        servers.append(server)
-        return server.__enter__()
-
-    yield start
-    (tmp_path / "go").touch()
-    for server in servers:
-        server.__exit__(None, None, None)
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    path = tmp_path_factory.mktemp("model") / "small.model"
-    X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], [0, 0, 1, 1]
-    save_model(KMeansKernelClassifier(2, random_state=0).fit(X, y), path)
-    return path
 
 
 def ask(server, rows, *headers):
@@ -268,10 +241,13 @@ def test_the_token(model, tmp_path):
                        "Authorization: Bearer", "Authorization: correct-horse"):  # fmt: skip
             status, told = curl_json(body[-1], *body[:-1], "-H", header)
             assert (status, "token" in told["error"]) == (401, True)
-        for path in ("/", "/v2", "/docs", "/openapi.json", "/metrics", "/v2/models/small", "/no"):
+        for path in ("/", "/v2", "/metrics", "/v2/models/small", "/no"):
             assert curl(server.address + path)[0] == 401
         for path in ("/v2/health/live", "/v2/health/ready"):
             assert curl(server.address + path)[0] == 200
+        for path in ("/docs", "/openapi.json"):  # open, and silent about the models
+            status, content = curl(server.address + path)
+            assert (status, "/predict/NAME" in content, "small" in content) == (200, True, False)
         with connect(server.port) as connection:
             connection.sendall(post("/predict", b"[[0, 1]]"))
             assert read_answer(connection)[1]["www-authenticate"] == "Bearer"
@@ -298,9 +274,17 @@ def test_the_token_of_the_environment_and_quiet(model, tmp_path):
 
 
 def test_a_single_model_needs_no_name(model, tmp_path):
-    with running([*VERB, model, "--port", "0", "--host", "127.0.0.2"], tmp_path / "log") as server:
+    command = [*VERB, f"my small={model}", "--port", "0", "--host", "127.0.0.2"]
+    with running(command, tmp_path / "log") as server:
         status, told = curl_json(f"{server.address}/predict", "-d", "[[0, 1], [1, 0]]")
-        assert (status, told["model"], told["labels"]) == (200, "small", [0, 1])
+        assert (status, told["model"], told["labels"]) == (200, "my small", [0, 1])
+        paths = curl_json(server.address)[1]["models"][0]
+        assert (paths["infer"], paths["predict"]) == (
+            "/v2/models/my%20small/infer", "/predict/my%20small"
+        )  # fmt: skip
+        assert curl(server.address + paths["predict"], "-d", "[[0, 1]]")[0] == 200
+        document = curl_json(f"{server.address}/openapi.json")[1]
+        assert len(document["paths"]["/predict"]["post"]["x-codeSamples"]) == 2
         assert set(told["probabilities"][0]) == {"0", "1"}
 
 

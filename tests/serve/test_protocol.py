@@ -394,6 +394,26 @@ def test_what_the_paths_say_of_themselves(server):
     status, document = curl_json(f"{server.address}/openapi.json")
     assert "/v2/models/{name}/infer" in document["paths"]
     assert document["openapi"].startswith("3.")
+    assert "x-codeSamples" not in document["paths"]["/predict"]["post"]  # which of them?
+
+
+def test_the_examples_of_the_page_work(server, iris, tmp_path):
+    (tmp_path / "rows.csv").write_text("\n".join(",".join(map(str, row)) for row in iris[1][:3]))
+    paths = curl_json(f"{server.address}/openapi.json")[1]["paths"]
+    lines = [
+        sample["source"]
+        for methods in paths.values()
+        for told in methods.values()
+        for sample in told.get("x-codeSamples", [])
+    ]
+    assert sum("text/csv" in line for line in lines) == 1
+    for line in lines:
+        told = line.replace("http://localhost:8000", server.address)
+        done = subprocess.run(
+            f"{told} -s -o /dev/null -w '%{{http_code}}'",
+            shell=True, cwd=tmp_path, capture_output=True, text=True,
+        )  # fmt: skip
+        assert (line, done.stdout) == (line, "200")
 
 
 def test_the_page_needs_no_network(server):

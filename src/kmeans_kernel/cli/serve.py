@@ -32,6 +32,9 @@ def serve(
     max_body: Annotated[
         float, typer.Option(min=0.001, max=1e6, help="Of a request, unpacked, in MiB.")
     ] = 64.0,
+    max_text: Annotated[
+        float, typer.Option(min=0.001, max=1e6, help="Of JSON or CSV, unpacked, in MiB.")
+    ] = 16.0,
     max_rows: Annotated[int, typer.Option(min=1, help="Of a request.")] = 100_000,
     max_requests: Annotated[
         int, typer.Option(min=1, help="Worked on at once; others are told to come again.")
@@ -65,7 +68,8 @@ def serve(
 
         token = read_token(token_file)
         limits = Limits(
-            body_bytes=int(max_body * MEBIBYTE), rows=max_rows, in_flight=max_requests,
+            body_bytes=int(max_body * MEBIBYTE), text_bytes=int(max_text * MEBIBYTE),
+            rows=max_rows, in_flight=max_requests,
             body_seconds=body_seconds, answer_seconds=answer_seconds,
         )  # fmt: skip
         loaded = load_models(models)
@@ -99,11 +103,20 @@ def read_token(path: Path | None) -> str | None:
         token = os.environ.get(TOKEN_VARIABLE)
         source = f"the environment variable {TOKEN_VARIABLE}"
     else:
-        token = path.read_text(encoding="utf-8")
+        token = _text_of(path)
         source = f"the file {path}"
     if token is not None and not token.strip():
         raise ValueError(f"{source} must hold a token, and is empty.")
     return None if token is None else token.strip()
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"the file {path} must hold a token as UTF-8 text, and does not; write one into it."
+        ) from error
 
 
 def load_models(named: list[str]) -> dict[str, Any]:

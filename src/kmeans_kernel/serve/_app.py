@@ -6,6 +6,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
+from urllib.parse import quote
 
 import orjson
 from fastapi import FastAPI, Request
@@ -14,7 +15,7 @@ from starlette.exceptions import HTTPException
 
 import kmeans_kernel
 from kmeans_kernel.serve._answers import infer, predict
-from kmeans_kernel.serve._document import BASE, curl, extra
+from kmeans_kernel.serve._document import BASE, curl, example, extra
 from kmeans_kernel.serve._gate import Application, Gate, Note, Receive, Scope, Send
 from kmeans_kernel.serve._limits import Limits
 from kmeans_kernel.serve._metrics import CONTENT_TYPE
@@ -156,14 +157,17 @@ class Endpoints:
         return _json({"model_stats": [self._done(name) for name in names]})
 
     def _done(self, name: str) -> dict[str, Any]:
-        tally = self._service.batches[name].tally
-        infer = {"count": tally.batches, "ns": tally.nanoseconds}
+        tally, asked = self._service.batches[name].tally, self._service.asked[name]
         return {
             "name": name,
             "version": VERSION,
             "inference_count": tally.rows,
             "execution_count": tally.batches,
-            "inference_stats": {"success": infer, "compute_infer": infer},
+            "inference_stats": {
+                "success": {"count": asked.succeeded, "ns": asked.nanoseconds_succeeded},
+                "fail": {"count": asked.failed, "ns": asked.nanoseconds_failed},
+                "compute_infer": {"count": asked.succeeded, "ns": tally.nanoseconds},
+            },
             "batch_stats": [],
         }
 
@@ -189,8 +193,8 @@ class Endpoints:
                     "features": model.n_features,
                     "feature_names": model.feature_names,
                     "labels": model.labels.tolist(),
-                    "infer": f"/v2/models/{model.name}/infer",
-                    "predict": f"/predict/{model.name}",
+                    "infer": f"/v2/models/{quote(model.name)}/infer",
+                    "predict": f"/predict/{quote(model.name)}",
                 }
                 for model in models
             ],
@@ -214,6 +218,7 @@ class Endpoints:
 def _add_routes(app: FastAPI, endpoints: Endpoints, service: Service) -> None:
     """Tell the application its paths; those that are asked most come first."""
     here = endpoints
+    shown = example(list(service.models.values()), token=service.needs_token)
     for path, method, endpoint, summary in (
         (f"{_ONE}/infer", "POST", here.infer, "Classify tensors"),
         (f"{_OF_VERSION}/infer", "POST", here.infer, "Classify tensors"),
@@ -236,7 +241,9 @@ def _add_routes(app: FastAPI, endpoints: Endpoints, service: Service) -> None:
         ("/", "GET", here.home, "List what there is"),
         ("/docs", "GET", here.docs, "Show this page"),
     ):
-        told = extra(path, method, next(iter(service.models.values())), token=service.needs_token)
+        told = extra(path, method, shown, token=service.needs_token)
+        if path == "/predict" and len(service.models) > 1:
+            del told["x-codeSamples"]  # it would be refused
         app.add_api_route(
             path, _noting(endpoint), methods=[method], summary=summary,
             description=endpoint.__doc__, response_class=Response, openapi_extra=told,

@@ -52,7 +52,7 @@ class Sizes:
 
 @dataclass(eq=False)
 class Tally:
-    """What a model has done so far."""
+    """What a model has done so far; what failed is not in it."""
 
     batches: int = 0
     rows: int = 0
@@ -135,15 +135,15 @@ class Batches:
     def _outcome(self, rows: Rows) -> Array | Exception:
         begin = perf_counter_ns()
         try:
-            return self._predict(rows)
+            found = self._predict(rows)
         except Exception as error:
             return error
-        finally:
-            self.tally.batches += 1
-            self.tally.rows += len(rows)
-            self.tally.nanoseconds += perf_counter_ns() - begin
-            if self._on_batch is not None:
-                self._on_batch(len(rows))
+        self.tally.batches += 1
+        self.tally.rows += len(rows)
+        self.tally.nanoseconds += perf_counter_ns() - begin
+        if self._on_batch is not None:
+            self._on_batch(len(rows))
+        return found
 
 
 def take_batch(waiting: deque[_Job], most_rows: int) -> list[_Job]:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
+from urllib.parse import quote
 
 from kmeans_kernel.serve._models import INPUT, LABEL, ServedModel
 
@@ -27,6 +30,16 @@ _REFUSED = {
 _PARAMETERS = {"name": "The name of a model.", "version": "Its version, which is 1."}
 
 
+def example(models: Sequence[ServedModel], *, token: bool) -> ServedModel:
+    """Return the model that the examples speak to.
+
+    Where a token is needed they are read without one, so they tell nothing of the models.
+    """
+    if not token:
+        return models[0]
+    return replace(models[0], name="NAME", n_features=3, feature_names=None, image_shape=None)
+
+
 def extra(path: str, method: str, model: ServedModel, *, token: bool) -> dict[str, Any]:
     """Return what is told of a path beside its summary; the example speaks to this model."""
     told: dict[str, Any] = {
@@ -40,7 +53,10 @@ def extra(path: str, method: str, model: ServedModel, *, token: bool) -> dict[st
             }
             for name in re.findall(r"{(\w+)}", path)
         ],
-        "x-codeSamples": [{"lang": "curl", "source": curl(path, method, model, token=token)}],
+        "x-codeSamples": [
+            {"lang": "curl", "source": source}
+            for source in _samples(path, method, model, token=token)
+        ],
     }
     content = _body(path, model)
     if content is not None:
@@ -49,19 +65,32 @@ def extra(path: str, method: str, model: ServedModel, *, token: bool) -> dict[st
     return told
 
 
+def _samples(path: str, method: str, model: ServedModel, *, token: bool) -> list[str]:
+    line = curl(path, method, model, token=token)
+    if not path.startswith("/predict"):
+        return [line]
+    csv = '-H "Content-Type: text/csv" --data-binary @rows.csv'
+    return [line, " ".join([*_begin(token=token), csv, _address(path, model)])]
+
+
+def _begin(*, token: bool) -> list[str]:
+    return ["curl", '-H "Authorization: Bearer $KMEANS_KERNEL_TOKEN"'] if token else ["curl"]
+
+
+def _address(path: str, model: ServedModel) -> str:
+    return BASE + path.replace("{name}", quote(model.name)).replace("{version}", "1")
+
+
 def curl(path: str, method: str, model: ServedModel, *, token: bool) -> str:
     """Return a line to be copied into a shell."""
-    words = ["curl"]
-    if token:
-        words.append('-H "Authorization: Bearer $KMEANS_KERNEL_TOKEN"')
+    words = _begin(token=token)
     if path.endswith("/infer"):
         words.append(f"-d '{_inference(model)}'")
     elif path.startswith("/predict"):
         words.append(f"-d '{_rows(model)}'")
     elif method == "POST":
         words.append("-X POST")
-    named = path.replace("{name}", model.name.replace(" ", "%20")).replace("{version}", "1")
-    return " ".join([*words, BASE + named])
+    return " ".join([*words, _address(path, model)])
 
 
 def _numbers(n: int) -> str:

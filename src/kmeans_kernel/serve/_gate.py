@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import orjson
 
 from kmeans_kernel.serve._logs import where
-from kmeans_kernel.serve._refusals import ClientGone, Refusal
+from kmeans_kernel.serve._refusals import ClientGone, Refusal, stopping
 from kmeans_kernel.serve._service import Service
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -22,14 +22,16 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-# Whoever looks whether the server lives has no token, and is not waited for.
-OPEN_PATHS = ("/v2/health/live", "/v2/health/ready")
+# Whoever looks whether the server lives, or reads how to ask it in a browser, has no token, and is
+# not waited for.
+OPEN_PATHS = ("/v2/health/live", "/v2/health/ready", "/docs", "/openapi.json")
 
 # Numbers of requests that are unlikely to be those of another run.
 _RUN, _NUMBERS = token_hex(4), count(1)
 
 _IDENTITY = re.compile(rb"[\x21-\x7e]{1,64}")
-_CLIENT_GONE = 499
+_FOUND, _CLIENT_GONE = 200, 499
+_PREDICTING = ("infer", "predict")
 _LONGEST_PATH = 200
 
 
@@ -71,7 +73,9 @@ class Gate:
             await send(message)
 
         try:
-            await self._pass(scope, receive, noting, headers.get(b"authorization", b""))
+            # The server leaves out the body of an answer to HEAD.
+            asked = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
+            await self._pass(asked, receive, noting, headers.get(b"authorization", b""))
         except ClientGone:
             note.status = _CLIENT_GONE
         except Refusal as refusal:
@@ -94,8 +98,7 @@ class Gate:
                 {"www-authenticate": "Bearer"},
             )
         if service.stopping:
-            sentence = "The server is stopping; send this request again soon, or to another."
-            raise Refusal(503, sentence, {"retry-after": "1", "connection": "close"})
+            raise stopping()
         service.open += 1
         try:
             await self._app(scope, receive, send)
@@ -122,6 +125,8 @@ class Gate:
         seconds = perf_counter() - note.begin
         service = self._service
         service.metrics.answered(note.model, note.endpoint, note.status, note.rows, seconds)
+        if note.endpoint in _PREDICTING and note.model:
+            service.asked[note.model].add(seconds, succeeded=note.status == _FOUND)
         service.log.write(
             request_id=note.identity,
             method=scope["method"],

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from functools import cached_property
 from threading import Lock
 from typing import Any, TypeAlias
 
@@ -71,13 +72,13 @@ class Limits:
             if not value > 0:
                 raise ValueError(f"The limit {field.name!r} must be above 0, got {value!r}.")
 
-    @property
+    @cached_property
     def body(self) -> Size:
         """The size of any body."""
         advice = "send fewer rows at once, or raise the limit with --max-body"
         return Size(self.body_bytes, "The body", advice)
 
-    @property
+    @cached_property
     def text(self) -> Size:
         """The size of a body of text."""
         if self.body_bytes <= self.text_bytes:

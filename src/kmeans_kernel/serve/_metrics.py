@@ -34,6 +34,10 @@ class Metrics:
             f"{name}_requests_in_flight", "Requests that are worked on or wait for it.",
             registry=registry,
         )  # fmt: skip
+        self.connections_refused = Counter(
+            f"{name}_connections_refused", "Connections beyond those that may be open at once.",
+            registry=registry,
+        )  # fmt: skip
         self._children: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     def answered(self, model: str, endpoint: str, status: int, rows: int, seconds: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from reprlib import Repr
 
 # No number that a header may hold has more digits.
@@ -55,6 +56,13 @@ def shown(value: object, longest: int = 60) -> str:
     """Return what came, short enough for a sentence; only its beginning is looked at."""
     text = _SHORT.repr(value)
     return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def some(names: Iterable[object]) -> str:
+    """Return some names, and how many more there are."""
+    listed = list(names)
+    more = f" and {len(listed) - 5:,} more" if len(listed) > 5 else ""
+    return ", ".join(shown(name) for name in listed[:5]) + more
 
 
 def _short() -> Repr:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +12,10 @@ import orjson
 
 from kmeans_kernel._blocks import Array
 from kmeans_kernel._validation import check_finite
+from kmeans_kernel.serve._csv import read_csv
+from kmeans_kernel.serve._limits import Limits
 from kmeans_kernel.serve._models import INPUT, LABEL, PROBABILITIES, VERSION, ServedModel
-from kmeans_kernel.serve._refusals import Refusal, bad, count, shown
+from kmeans_kernel.serve._refusals import Refusal, bad, count, shown, some
 from kmeans_kernel.serve._tensors import (
     Output,
     numbers,
@@ -26,6 +26,12 @@ from kmeans_kernel.serve._tensors import (
 )
 
 Rows = npt.NDArray[Any]
+
+# A request may have so many lists and objects beside those of its rows, and for each row so many
+# beside those of an image. More would take hundreds of times the memory of their text.
+_LISTS, _LISTS_PER_ROW = 10_000, 2
+
+_HOW_CSV = 'For CSV: curl -H "Content-Type: text/csv" --data-binary @rows.csv …/predict'
 
 
 @dataclass(frozen=True)
@@ -45,10 +51,14 @@ class Inference:
 
 
 def read_inference(
-    body: bytes, header_length: str | None, model: ServedModel, most_rows: int
+    body: bytes, header_length: str | None, model: ServedModel, limits: Limits
 ) -> Inference:
     """Return what a body of the protocol asks of a model."""
-    content, binary = split(body, header_length)
+    text, binary = split(body, header_length)
+    if len(text) > limits.text.most:
+        raise limits.text.too_large(f"has {len(text):,}")
+    _check_text(text, model, limits)
+    content = read_json(text)
     if not isinstance(content, dict):
         raise bad(f'The body must be a JSON object with "inputs", got {shown(content)}.')
     identity = content.get("id")
@@ -56,7 +66,28 @@ def read_inference(
         raise bad(f'The "id" of a request must be text, got {shown(identity)}.')
     outputs = _wanted(content, model)
     tensors = read_tensors(content.get("inputs"), binary)
-    return Inference(_rows_of(tensors, model, most_rows), identity, outputs)
+    return Inference(_rows_of(tensors, model, limits.rows), identity, outputs)
+
+
+def _check_text(text: bytes, model: ServedModel, limits: Limits) -> None:
+    """Refuse text of more lists or numbers than its rows can need, before it is read."""
+    if len(text) <= _LISTS:
+        return
+    names = model.feature_names or ()
+    height = 0 if model.image_shape is None else model.image_shape[0] or model.n_features
+    per_row = _LISTS_PER_ROW + height
+    most_lists = _LISTS + limits.rows * per_row
+    most_commas = most_lists + limits.rows * (
+        model.n_features + sum(name.count(",") for name in names)
+    )
+    lists, commas = text.count(b"[") + text.count(b"{"), text.count(b",")
+    if lists > most_lists or commas > most_commas:
+        raise Refusal(
+            413,
+            f"Text for at most {count(limits.rows, 'row')} may have {most_lists:,} lists and "
+            f"objects and {most_commas:,} commas, got {lists:,} and {commas:,}; send fewer rows at "
+            "once, or binary tensors.",
+        )
 
 
 def _wanted(content: dict[str, Any], model: ServedModel) -> tuple[tuple[str, bool], ...]:
@@ -66,7 +97,7 @@ def _wanted(content: dict[str, Any], model: ServedModel) -> tuple[tuple[str, boo
         return ((LABEL, binary), (PROBABILITIES, binary))
     if not isinstance(asked, list):
         raise bad(f'The "outputs" of a request must be a list, got {shown(asked)}.')
-    wanted = []
+    wanted: dict[str, bool] = {}
     for one in asked:
         name = one.get("name") if isinstance(one, dict) else None
         if name not in (LABEL, PROBABILITIES):
@@ -74,9 +105,11 @@ def _wanted(content: dict[str, Any], model: ServedModel) -> tuple[tuple[str, boo
                 f"The model {model.name!r} has the outputs {LABEL!r} and {PROBABILITIES!r}, got "
                 f"{shown(name)}; ask for one of these."
             )
+        if name in wanted:
+            raise bad(f"The output {name!r} was asked for twice; ask for each output once.")
         own = _parameter(one, "binary_data")
-        wanted.append((name, binary if own is None else own is True))
-    return tuple(wanted)
+        wanted[name] = binary if own is None else own is True
+    return tuple(wanted.items())
 
 
 def _parameter(owner: dict[str, Any], name: str) -> Any:
@@ -90,10 +123,8 @@ def _rows_of(tensors: dict[str, Rows], model: ServedModel, most_rows: int) -> Ro
     if names is not None and (len(tensors) > 1 or set(tensors) == set(names)):
         return checked(_columns(tensors, names), model, most_rows)
     if set(tensors) != {INPUT}:
-        also = "" if names is None else f", or one for each feature: {_some(names)}"
-        raise bad(
-            f"The model {model.name!r} takes one input {INPUT!r}{also}; got {_some(tensors)}."
-        )
+        also = "" if names is None else f", or one for each feature: {some(names)}"
+        raise bad(f"The model {model.name!r} takes one input {INPUT!r}{also}; got {some(tensors)}.")
     return checked(tensors[INPUT], model, most_rows)
 
 
@@ -102,9 +133,12 @@ def _columns(tensors: dict[str, Rows], names: Sequence[str]) -> Rows:
     missing = [name for name in names if name not in tensors]
     strange = [name for name in tensors if name not in names]
     if missing:
-        raise bad(f"Each feature must have its input, and {_some(missing)} is missing; send it.")
+        lacking = f"{some(missing)} is" if len(missing) == 1 else f"{some(missing)} are"
+        raise bad(f"Each feature must have its input, and {lacking} missing; send all of them.")
     if strange:
-        raise bad(f"The inputs must be features of the model, got {_some(strange)}; leave it out.")
+        raise bad(
+            f"The inputs must be features of the model, got {some(strange)}; leave out others."
+        )
     columns = []
     for name in names:
         column = tensors[name]
@@ -189,16 +223,20 @@ def write_inference(
     return write_tensors(head, outputs)
 
 
-def read_rows(body: bytes, content_type: str, model: ServedModel, most_rows: int) -> Rows:
+def read_rows(body: bytes, content_type: str, model: ServedModel, limits: Limits) -> Rows:
     """Return the rows of a plain request: CSV if it says so, else JSON, whatever it says."""
+    _check_text(body, model, limits)
     kind = content_type.split(";")[0].strip().lower()
     if kind in ("text/csv", "application/csv"):
-        return checked(_from_csv(body, model), model, most_rows)
-    content = read_json(body)
+        n_lines = max(body.count(b"\n"), body.count(b"\r"))
+        if n_lines > limits.rows + _LISTS:  # before they are read; some lines may be empty
+            _check_count(n_lines, limits.rows)
+        return checked(read_csv(body, model), model, limits.rows)
+    content = read_json(body, _HOW_CSV)
     rows = content.get("rows") if isinstance(content, dict) else content
     if not isinstance(rows, list) or not rows:
         raise bad(f'The body must be {{"rows": [[…], …]}} or a list of rows, got {shown(content)}.')
-    _check_count(len(rows), most_rows)
+    _check_count(len(rows), limits.rows)
     if isinstance(rows[0], dict):
         rows = _from_records(rows, model)
     elif not isinstance(rows[0], list):
@@ -206,7 +244,7 @@ def read_rows(body: bytes, content_type: str, model: ServedModel, most_rows: int
             f"The rows must be lists of numbers, got {shown(rows[0])} for the first; write [[…]] "
             "for one row."
         )
-    return checked(numbers(rows, "The rows"), model, most_rows)
+    return checked(numbers(rows, "The rows"), model, limits.rows)
 
 
 def _from_records(records: list[Any], model: ServedModel) -> list[list[Any]]:
@@ -233,64 +271,8 @@ def _refuse_record(k: int, record: Any, names: Sequence[str]) -> None:
         raise bad(f"Row {k} must name its features as the first does, got {shown(record)}.")
     missing = [name for name in names if name not in record]
     strange = [name for name in record if name not in names]
-    what = f"lacks {_some(missing)}" if missing else f"has {_some(strange)} beside them"
-    raise bad(f"Each row must have the features {_some(names)}, and row {k} {what}.")
-
-
-def _from_csv(body: bytes, model: ServedModel) -> Rows:
-    """Return the rows of a CSV; its first line may name the features, in any order."""
-    try:
-        text = body.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise bad("The CSV must be UTF-8, and is not.") from None
-    first = next(csv.reader(io.StringIO(text)), [])
-    named = any(not _is_number(cell) for cell in first)
-    rows = _numbers_of_csv(text, int(named))
-    if not named or model.feature_names is None:
-        return rows
-    names = [cell.strip() for cell in first]
-    if sorted(names) != sorted(model.feature_names):
-        raise bad(
-            f"The columns of the CSV must be {_some(model.feature_names)}, got {_some(names)}; "
-            "name all of them in its first line, and no others."
-        )
-    return rows[:, [names.index(name) for name in model.feature_names]]
-
-
-def _numbers_of_csv(text: str, n_heads: int) -> Rows:
-    if len(text.strip().splitlines()) <= n_heads:
-        raise bad("The CSV must have at least one row, got none.")
-    try:
-        rows: Rows = np.loadtxt(
-            io.StringIO(text), delimiter=",", skiprows=n_heads, ndmin=2, comments=None,
-            quotechar='"',
-        )  # fmt: skip
-    except ValueError as error:
-        raise _trouble_in_csv(text, n_heads) from error
-    return rows
-
-
-def _trouble_in_csv(text: str, n_heads: int) -> Refusal:
-    """Find the first line that cannot be read."""
-    width = None
-    for k, cells in enumerate(csv.reader(io.StringIO(text))):
-        if not cells or k < n_heads:
-            continue
-        width = width or len(cells)
-        if len(cells) != width:
-            return bad(f"Line {k + 1} of the CSV must have {width} cells, got {len(cells)}.")
-        for cell in cells:
-            if not _is_number(cell):
-                return bad(f"Line {k + 1} of the CSV must hold numbers, got {shown(cell)}.")
-    return bad("The CSV cannot be read; write numbers with commas between them, a row a line.")
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
+    what = f"lacks {some(missing)}" if missing else f"has {some(strange)} beside them"
+    raise bad(f"Each row must have the features {some(names)}, and row {k} {what}.")
 
 
 def write_rows(model: ServedModel, probabilities: Array) -> bytes:
@@ -302,10 +284,3 @@ def write_rows(model: ServedModel, probabilities: Array) -> bytes:
         "probabilities": [dict(zip(texts, row, strict=True)) for row in probabilities.tolist()],
     }
     return orjson.dumps(content) + b"\n"
-
-
-def _some(names: Any) -> str:
-    """Return some names, and how many more there are."""
-    listed = list(names)
-    more = f" and {len(listed) - 5:,} more" if len(listed) > 5 else ""
-    return ", ".join(shown(name) for name in listed[:5]) + more

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import gc
 import logging
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 import uvicorn
@@ -18,9 +20,19 @@ from kmeans_kernel.serve._service import Service
 
 _SECONDS_TO_CLOSE = 5
 
+# Connections that the system keeps until they are taken.
+_WAITING = 2048
+
 # How long one thread of Python may keep the others waiting. With the usual 5 ms requests would wait
 # for predictions of others, which take less.
 _SWITCH_SECONDS = 5e-4
+
+# A large body of text makes many objects at once; to look for rubbish among them each time that
+# some hundred have come would take longer than to read it.
+_OBJECTS_BEFORE_COLLECTING = 50_000
+
+# Files beside connections: the log, the loop, libraries, and connections that are being refused.
+_OTHER_FILES, _FEWEST_CONNECTIONS = 64, 8
 
 
 def run(
@@ -44,6 +56,7 @@ def run(
     """
     service: Service = app.state.service
     listening = bind(host, port)
+    service.most_connections = most_connections(service.limits.connections)
     name = f"[{host}]" if ":" in host else host
     address = f"http://{name}:{listening.getsockname()[1]}"
     handler = LogHandler(service.log)
@@ -56,23 +69,48 @@ def run(
         timeout_keep_alive=max(1, round(service.limits.idle_seconds)),
         timeout_graceful_shutdown=_SECONDS_TO_CLOSE,
     )  # fmt: skip
-    usual = sys.getswitchinterval()
-    sys.setswitchinterval(_SWITCH_SECONDS)
     try:
-        Server(config, service, lambda: on_start and on_start(address)).run([listening])
+        with _own_pace():
+            Server(config, service, lambda: on_start and on_start(address)).run([listening])
     finally:
-        sys.setswitchinterval(usual)
         logger.removeHandler(handler)
         listening.close()
 
 
+@contextmanager
+def _own_pace() -> Iterator[None]:
+    """Let threads take turns more often, and rubbish be collected less often."""
+    seconds, thresholds = sys.getswitchinterval(), gc.get_threshold()
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    gc.set_threshold(_OBJECTS_BEFORE_COLLECTING, *thresholds[1:])
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*thresholds)
+        sys.setswitchinterval(seconds)
+
+
+def most_connections(wanted: int) -> int:
+    """Return how many connections may be open at once, by what the system lets a process open."""
+    if sys.platform == "win32":
+        return wanted
+    import resource
+
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files == resource.RLIM_INFINITY:
+        return wanted
+    return min(wanted, max(files - _OTHER_FILES, _FEWEST_CONNECTIONS))
+
+
 def bind(host: str, port: int) -> socket.socket:
-    """Return a socket at this address, or say why there is none."""
+    """Return a socket that listens at this address, or say why there is none."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     found = socket.socket(family, socket.SOCK_STREAM)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind((host, port))
+        found.listen(_WAITING)  # only now is the port taken for others that bind it like this
     except OSError as error:
         found.close()
         raise OSError(_why_not(host, port, error)) from error
@@ -100,6 +138,8 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen, and say so."""
         await super().startup(sockets)
+        gc.collect()
+        gc.freeze()  # the models stay: they need not be looked at again
         self._on_start()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
@@ -109,7 +149,7 @@ class Server(uvicorn.Server):
         self._service.stopping = True
 
     async def on_tick(self, counter: int) -> bool:
-        """Say whether to end: a stop waits for the requests that were let in."""
-        if self._service.stopping and not self._service.open:
+        """Say whether to end: a stop waits for the requests that were let in, up to a bound."""
+        if self._service.stopping and self._service.hurry():
             self.should_exit = True
         return await super().on_tick(counter)

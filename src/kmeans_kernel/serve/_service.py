@@ -2,17 +2,45 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from hmac import compare_digest
 from typing import Any
 
 from kmeans_kernel.serve._batches import Batches, Sizes, measure_sizes
-from kmeans_kernel.serve._limits import Held, Limits, busy
+from kmeans_kernel.serve._limits import Held, Limits, Waits, busy
 from kmeans_kernel.serve._logs import Log
 from kmeans_kernel.serve._metrics import Metrics
 from kmeans_kernel.serve._models import VERSION, ServedModel, serve_model
 from kmeans_kernel.serve._refusals import Refusal, shown
+from kmeans_kernel.serve._threads import Pool
+
+# How long a stop waits for bodies that are on their way.
+_SECONDS_FOR_BODIES = 1.0
+
+# Refused connections are told in the log once in this time.
+_SECONDS_BETWEEN_LINES = 10.0
+
+
+@dataclass(eq=False)
+class Asked:
+    """The requests for predictions of one model so far, and the time they took."""
+
+    succeeded: int = 0
+    failed: int = 0
+    nanoseconds_succeeded: int = 0
+    nanoseconds_failed: int = 0
+
+    def add(self, seconds: float, *, succeeded: bool) -> None:
+        """Count one request."""
+        if succeeded:
+            self.succeeded += 1
+            self.nanoseconds_succeeded += int(1e9 * seconds)
+        else:
+            self.failed += 1
+            self.nanoseconds_failed += int(1e9 * seconds)
 
 
 class Service:
@@ -36,17 +64,24 @@ class Service:
         self.metrics = Metrics()
         self.log = Log(wanted=log)
         self.held = Held(limits)
+        self.bodies, self.answers = Waits(), Waits()
+        self.pool = Pool()
+        self.asked = {name: Asked() for name in self.models}
+        self.most_connections = limits.connections
         self.batches: dict[str, Batches] = {}
         self.needs_token = token is not None
         self.stopping = False
         self.open = 0  # requests that a stop waits for
         self._at_work = 0
+        self._stopped_at: float | None = None
+        self._connections_untold, self._tell_connections_at = 0, 0.0
         self._token = b"" if token is None else b"bearer " + token.encode()
         self._join = join
 
     def start(self) -> None:
         """Measure the models and begin to predict; to be called within the event loop."""
         self.log.start()
+        self.pool.start()
         for name, model in self.models.items():
             sizes = measure_sizes(model.predict, model.n_features)
             if not self._join:
@@ -54,8 +89,19 @@ class Service:
             self.batches[name] = Batches(model.predict, sizes, self._counter(name))
             self.log.write(level="info", message="ready", model=name, joined_rows=sizes.joined)
 
+    def hurry(self) -> bool:
+        """Shorten what a stop waits for; say whether all of it has ended, or had its time."""
+        now = asyncio.get_running_loop().time()
+        if self._stopped_at is None:
+            self._stopped_at = now
+        last = self._stopped_at + self.limits.stop_seconds
+        self.bodies.end_by(min(self._stopped_at + _SECONDS_FOR_BODIES, last))
+        self.answers.end_by(last)
+        return not self.open or now > last + _SECONDS_FOR_BODIES
+
     def stop(self) -> None:
         """Let the threads end."""
+        self.pool.stop()
         for batches in self.batches.values():
             batches.stop()
         self.log.stop()
@@ -88,6 +134,20 @@ class Service:
                 f"The server works on at most {self.limits.in_flight:,} requests at once, and has "
                 "as many; send this one again soon."
             )
+
+    def refuse_connection(self, now: float) -> None:
+        """Count a connection that is one too many; one line in a while tells of them."""
+        self.metrics.connections_refused.inc()
+        self._connections_untold += 1
+        if now >= self._tell_connections_at:
+            self.log.write(
+                level="warning",
+                message=f"refused connections beyond the {self.most_connections:,} that may be "
+                "open at once",
+                connections=self._connections_untold,
+            )
+            self._connections_untold = 0
+            self._tell_connections_at = now + _SECONDS_BETWEEN_LINES
 
     @contextmanager
     def room(self) -> Iterator[None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from kmeans_kernel.serve._refusals import bad, count, shown
+from kmeans_kernel.serve._refusals import bad, count, shown, whole_number
 
 # The protocol's names of the types; numbers are little-endian on the wire.
 DATATYPES: dict[str, np.dtype[Any]] = {
@@ -30,7 +31,11 @@ DATATYPES: dict[str, np.dtype[Any]] = {
     "FP64": np.dtype("<f8"),
 }
 
-_LARGEST_DIMENSION = 1 << 40
+# Of a shape: how many lengths, and their product without zeros.
+_MOST_DIMENSIONS, _LARGEST_SHAPE = 8, 1 << 40
+
+# What JSON lacks and others write.
+_NO_NUMBER = re.compile(rb"\b(?:nan|inf|infinity)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -90,15 +95,21 @@ def _kind(name: str, one: dict[str, Any]) -> tuple[np.dtype[Any], list[int]]:
             f"The datatype of the input {shown(name)} must be one of {', '.join(DATATYPES)}, got "
             f"{shown(datatype)}; send numbers."
         )
-    whole = isinstance(shape, list) and all(
-        type(length) is int and 0 <= length <= _LARGEST_DIMENSION for length in shape
-    )
-    if not whole or not isinstance(shape, list):
+    if not isinstance(shape, list) or not _is_shape(shape):
         raise bad(
-            f"The shape of the input {shown(name)} must be a list of whole numbers of at least 0, "
-            f"got {shown(shape)}."
+            f"The shape of the input {shown(name)} must be a list of at most {_MOST_DIMENSIONS} "
+            f"whole numbers of at least 0, for at most {_LARGEST_SHAPE:,} values, got "
+            f"{shown(shape)}."
         )
     return dtype, shape
+
+
+def _is_shape(shape: list[Any]) -> bool:
+    if len(shape) > _MOST_DIMENSIONS:
+        return False
+    if not all(type(length) is int and length >= 0 for length in shape):
+        return False
+    return bool(prod(length for length in shape if length) <= _LARGEST_SHAPE)
 
 
 def _from_binary(
@@ -181,36 +192,38 @@ def _fits(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> bool:
         return True
     if not values.size:
         return True
-    if values.dtype.kind == "f" and not (values == np.rint(values)).all():
+    if values.dtype.kind == "f" and not (np.isfinite(values) & (values == np.rint(values))).all():
         return False
     low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
-    return bool(values.min() >= low and values.max() <= high)
+    # As numbers of Python: in float64 the largest of 64 bits would be the next power of 2.
+    return int(values.min()) >= low and int(values.max()) <= high
 
 
-def split(body: bytes, header_length: str | None) -> tuple[Any, bytes]:
-    """Return the JSON of a body, and the binary data behind it."""
+def split(body: bytes, header_length: str | None) -> tuple[bytes, bytes]:
+    """Return the JSON of a body, as text, and the binary data behind it."""
     if header_length is None:
-        return read_json(body), b""
-    if not header_length.isdigit() or int(header_length) > len(body):
+        return body, b""
+    length = whole_number(header_length)
+    if length is None or length > len(body):
         raise bad(
             f"The header Inference-Header-Content-Length must be a number of at most "
             f"{len(body):,}, the bytes of the body, got {shown(header_length)}."
         )
-    length = int(header_length)
-    return read_json(body[:length]), body[length:]
+    return body[:length], body[length:]
 
 
-def read_json(content: bytes) -> Any:
-    """Return what JSON says, or say where it is none."""
+def read_json(content: bytes, advice: str = "") -> Any:
+    """Return what JSON says, or say where it is none, and what else could be sent."""
     try:
         return orjson.loads(content)
     except orjson.JSONDecodeError as error:
+        what = f"is not at line {error.lineno}, column {error.colno}: {error.msg}"
         if not content.strip():
-            raise bad("The body must be JSON, and is empty.") from None
-        raise bad(
-            f"The body must be JSON, and is not at line {error.lineno}, column {error.colno}: "
-            f"{error.msg}. NaN and infinity are not JSON."
-        ) from None
+            what = "is empty"
+        near = content[max(error.pos - 10, 0) : error.pos + 10]
+        tail = " NaN and infinity are not JSON." if _NO_NUMBER.search(near) else ""
+        also = f" {advice}." if advice else ""
+        raise bad(f"The body must be JSON, and {what}.{tail}{also}") from None
 
 
 def write_tensors(head: dict[str, Any], outputs: Sequence[Output]) -> tuple[bytes, int | None]:
