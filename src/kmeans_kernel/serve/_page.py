@@ -17,7 +17,7 @@ h2 { font-size: 1rem; margin: 0; overflow-wrap: anywhere; }
 section { border: 1px solid var(--line); border-radius: .5rem; padding: .75rem; margin: 1rem 0; }
 p { margin: .25rem 0 .5rem; }
 code, pre { font: .875rem/1.5 ui-monospace, monospace; }
-pre { background: var(--soft); border-radius: .25rem; padding: .5rem; margin: 0;
+pre { background: var(--soft); border-radius: .25rem; padding: .5rem; margin: .5rem 0 0;
       white-space: pre-wrap; overflow-wrap: anywhere; }
 .method { display: inline-block; min-width: 3.25rem; }
 button { font: inherit; font-size: .875rem; padding: .25rem .75rem; margin-top: .5rem; }
