@@ -24,6 +24,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Bunch
 
 from kmeans_kernel import KMeansKernelClassifier, OrientedGradients, image_classifier, paper
+from kmeans_kernel._model import margins
 from kmeans_kernel.datasets import load_digits, load_mnist
 from kmeans_kernel.onnx import to_onnx
 from kmeans_kernel.records import answer, in_fresh_process, run_jobs
@@ -89,7 +90,7 @@ def of_graph(estimator: Any, X: np.ndarray, folder: Path) -> dict[str, Any]:
     differ = labels != estimator.classes_[expected.argmax(axis=1)]
     return {
         "labels_that_differ": int(differ.sum()),
-        "of_them_with_scores_apart": int((differ & (margins(estimator, rows) > NEAR)).sum()),
+        "of_them_with_scores_apart": int((differ & (margins_of(estimator, rows) > NEAR)).sum()),
         "largest_difference": float(np.abs(shares - expected).max()),
         "onnx_bytes": path.stat().st_size,
         "onnx_seconds": onnx_seconds,
@@ -97,16 +98,12 @@ def of_graph(estimator: Any, X: np.ndarray, folder: Path) -> dict[str, Any]:
     }
 
 
-def margins(estimator: Any, rows: np.ndarray) -> np.ndarray:
+def margins_of(estimator: Any, rows: np.ndarray) -> np.ndarray:
     """Return how far apart the two best scores of rows are; of a vote, the shares."""
     if not hasattr(estimator, "decision_function"):
-        best = np.sort(estimator.predict_proba(rows), axis=1)
-        return best[:, -1] - best[:, -2]
+        return margins(estimator.predict_proba(rows))
     scores = estimator.decision_function(rows)
-    if scores.ndim == 1:
-        return np.abs(scores)
-    best = np.sort(scores, axis=1)
-    return best[:, -1] - best[:, -2]
+    return np.abs(scores) if scores.ndim == 1 else margins(scores)
 
 
 def of_page(estimator: Any, data: Bunch, folder: Path) -> dict[str, Any]:

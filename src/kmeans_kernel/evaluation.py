@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from kmeans_kernel._blocks import Array
+from kmeans_kernel._blocks import Array, IntArray
 
 OnRows: TypeAlias = Callable[[int], None]
 
@@ -71,14 +71,9 @@ def evaluate(
     estimator: Any, X: Any, y: npt.NDArray[Any], on_rows: OnRows | None = None
 ) -> Evaluation:
     """Compare the predictions for X with the labels y."""
-    y = match_labels(y, estimator.classes_)
+    labels, true, places = labels_together(y, estimator.classes_)
     _, probabilities = predict_all(estimator, X, on_rows)
-    classes = estimator.classes_
-    if y.dtype.kind == "U" != classes.dtype.kind:  # some label is unknown
-        classes = np.array([str(label) for label in classes.tolist()])
-    labels = np.unique(np.concatenate([classes, y]))
-    places = np.searchsorted(labels, classes)  # of the classes among the labels
-    true, given = np.searchsorted(labels, y), places[probabilities.argmax(axis=1)]
+    given = places[probabilities.argmax(axis=1)]
     confusion = np.zeros((len(labels), len(labels)), dtype=np.intp)
     np.add.at(confusion, (true, given), 1)
     log_loss = float("inf")
@@ -99,6 +94,17 @@ def predict_all(
             on_rows(len(block))
     whole = np.concatenate(probabilities)
     return estimator.classes_[whole.argmax(axis=1)], whole
+
+
+def labels_together(
+    y: npt.NDArray[Any], classes: npt.NDArray[Any]
+) -> tuple[npt.NDArray[Any], IntArray, IntArray]:
+    """Return all labels, the rows' and the classifier's, and where these are among them."""
+    y = match_labels(y, classes)
+    if y.dtype.kind == "U" != classes.dtype.kind:  # some label is unknown
+        classes = np.array([str(label) for label in classes.tolist()])
+    labels = np.unique(np.concatenate([classes, y]))
+    return labels, np.searchsorted(labels, y), np.searchsorted(labels, classes)
 
 
 def match_labels(y: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[Any]:

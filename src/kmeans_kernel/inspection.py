@@ -14,6 +14,9 @@ from kmeans_kernel.classifier import KMeansKernelClassifier
 from kmeans_kernel.images import FourierFeatures, PixelNormalizer, PixelTransformer
 from kmeans_kernel.patches import PatchVotingClassifier
 
+# After these the classifier sees pixels, and maybe more.
+_SHOW_PIXELS = (PixelNormalizer, FourierFeatures)
+
 
 def classifier_of(estimator: Any) -> KMeansKernelClassifier:
     """Return the K-means kernel classifier within an estimator."""
@@ -32,6 +35,21 @@ def sees_images(estimator: Any) -> bool:
     if isinstance(estimator, Pipeline):
         return sees_images(estimator[0])
     return isinstance(estimator, PatchVotingClassifier | PixelTransformer)
+
+
+def input_shape(estimator: Any) -> tuple[int, int] | None:
+    """Return height and width of the images that an estimator takes; None for rows of a table.
+
+    Images that came as rows are taken for squares, and are of no known shape if they are none.
+    """
+    first = estimator[0] if isinstance(estimator, Pipeline) else estimator
+    if not isinstance(first, PatchVotingClassifier | PixelTransformer):
+        return None
+    known: tuple[int, int] | None = first.image_shape_
+    if known is not None:
+        return int(known[0]), int(known[1])
+    side = round(float(first.n_features_in_) ** 0.5)
+    return (side, side) if side * side == first.n_features_in_ else None
 
 
 def describe(estimator: Any) -> dict[str, Any]:
@@ -104,13 +122,7 @@ def _image_shape(estimator: Any) -> tuple[int, int] | None:
         return shape
     if not isinstance(estimator, Pipeline):
         return None
-    first = estimator[0]
-    if not isinstance(first, PixelNormalizer | FourierFeatures):
-        return None
-    if first.image_shape_ is not None:
-        return first.image_shape_
-    side = round(float(first.n_features_in_) ** 0.5)
-    return (side, side) if side * side == first.n_features_in_ else None
+    return input_shape(estimator) if isinstance(estimator[0], _SHOW_PIXELS) else None
 
 
 def _steps(estimator: Any) -> list[str]:

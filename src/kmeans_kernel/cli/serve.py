@@ -13,7 +13,6 @@ import typer
 from kmeans_kernel.cli._output import Quiet, Verbose, err, one_sentence, warn
 
 TOKEN_VARIABLE = "KMEANS_KERNEL_TOKEN"  # noqa: S105
-MEBIBYTE = 1 << 20
 
 
 def serve(
@@ -65,6 +64,7 @@ def serve(
     """
     with one_sentence(verbose=verbose):
         from kmeans_kernel.serve import Limits, create_app, run
+        from kmeans_kernel.serve._limits import MEBIBYTE
 
         token = read_token(token_file)
         limits = Limits(

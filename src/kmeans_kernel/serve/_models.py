@@ -13,11 +13,13 @@ import numpy.typing as npt
 from sklearn.pipeline import Pipeline
 
 from kmeans_kernel._blocks import Array
-from kmeans_kernel.inspection import sees_images
+from kmeans_kernel.inspection import input_shape, sees_images
 from kmeans_kernel.patches import PatchVotingClassifier
 
 # A model file has no versions; clients of the protocol want one.
 VERSION = "1"
+
+_UNKNOWN = (None, None)
 
 INPUT, LABEL, PROBABILITIES = "X", "label", "probabilities"
 
@@ -79,7 +81,7 @@ def serve_model(name: str, estimator: Any) -> ServedModel:
         predict=_nameless(estimator).predict_proba,
         n_features=n_features,
         feature_names=None if names is None else tuple(str(one) for one in names),
-        image_shape=_image_shape(estimator, n_features) if sees_images(estimator) else None,
+        image_shape=(input_shape(estimator) or _UNKNOWN) if sees_images(estimator) else None,
         labels=labels,
         datatype=datatype,
     )
@@ -146,15 +148,6 @@ def _protocol_labels(classes: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], str]:
     if kind == "f":
         return classes.astype("<f8"), "FP64"
     return np.array([str(label) for label in classes.tolist()], dtype=object), "BYTES"
-
-
-def _image_shape(estimator: Any, n_pixels: int) -> tuple[int | None, int | None]:
-    first = estimator[0] if isinstance(estimator, Pipeline) else estimator
-    known = getattr(first, "image_shape_", None)
-    if known is not None:
-        return int(known[0]), int(known[1])
-    side = round(float(n_pixels) ** 0.5)
-    return (side, side) if side * side == n_pixels else (None, None)
 
 
 def _nameless(estimator: Any) -> Any:

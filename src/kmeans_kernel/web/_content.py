@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kmeans_kernel._blocks import Array
-from kmeans_kernel.evaluation import match_labels, predict_all
+from kmeans_kernel.evaluation import labels_together, predict_all
 from kmeans_kernel.inspection import all_representative_images, classifier_of, sees_images
 from kmeans_kernel.metric import LearnedMetric
 from kmeans_kernel.web._frame import Frame
@@ -62,19 +62,15 @@ class TestData:
             raise ValueError("X must have at least one row, got none. Leave out X and y instead.")
         X, y = X[:MOST_ROWS], y[:MOST_ROWS]
         X = X.toarray() if issparse(X) else X
-        given, shares = predict_all(estimator, X)
-        y = match_labels(y, estimator.classes_)
-        if y.dtype.kind == "U" != given.dtype.kind:  # some label is unknown
-            given = np.array([str(label) for label in given.tolist()])
-        classes = estimator.classes_.astype(given.dtype)
-        labels = np.unique(np.concatenate([classes.astype(y.dtype), y]))
+        _, shares = predict_all(estimator, X)
+        labels, truth, places = labels_together(y, estimator.classes_)
         return cls(
             X=X,
             shares=shares,
             rows=small(np.asarray(X).reshape(len(y), -1), exact=not sees_images(estimator)),
             labels=labels,
-            truth=np.searchsorted(labels, y).astype(np.int32),
-            given=np.searchsorted(labels, given).astype(np.int32),
+            truth=truth.astype(np.int32),
+            given=places[shares.argmax(axis=1)].astype(np.int32),
             left_out=n - len(y),
         )
 

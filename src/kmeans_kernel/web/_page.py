@@ -11,8 +11,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 import kmeans_kernel
-from kmeans_kernel.images import PixelTransformer, shape_of_rows
-from kmeans_kernel.inspection import classifier_of, describe, sees_images
+from kmeans_kernel.images import shape_of_rows
+from kmeans_kernel.inspection import classifier_of, describe, input_shape, sees_images
 from kmeans_kernel.patches import PatchVotingClassifier
 from kmeans_kernel.patterns import EdgePatterns, edge_settings
 from kmeans_kernel.persistence._estimators import build
@@ -100,13 +100,10 @@ def _shape_of(
     n_features = int(estimator.n_features_in_)
     if image_shape is not None:
         return shape_of_rows(n_features, image_shape)
-    if isinstance(estimator, PatchVotingClassifier):
-        return estimator.image_shape_
-    first = estimator[0] if isinstance(estimator, Pipeline) else estimator
-    if isinstance(first, PixelTransformer):
-        seen = X.shape[1:] if getattr(X, "ndim", 2) == 3 else None
-        return shape_of_rows(n_features, first.image_shape_ or seen)
-    return None
+    if not sees_images(estimator):
+        return None
+    seen = X.shape[1:] if getattr(X, "ndim", 2) == 3 else None
+    return shape_of_rows(n_features, seen or input_shape(estimator))
 
 
 def _described(estimator: Any) -> tuple[dict[str, Any], Arrays]:
@@ -176,8 +173,7 @@ def _test_facts(test: TestData) -> dict[str, Any]:
 
 def _changes(tree: dict[str, Any], arrays: Arrays, test: TestData) -> tuple[int, float]:
     """Return how many labels, and how much of a probability, the page's rounding changes."""
-    own = {name: array for name, array in arrays.items() if not name.endswith("mixing")}
-    shares = build(tree, Place("", own)).predict_proba(test.X)
+    shares = build(tree, Place("", arrays)).predict_proba(test.X)
     changed = shares.argmax(axis=1) != test.shares.argmax(axis=1)
     return int(changed.sum()), float(np.abs(shares - test.shares).max())
 
