@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from kmeans_kernel.records import in_fresh_process, run_jobs
+from kmeans_kernel.report._records import in_fresh_process, run_jobs
 
 RESULTS = Path(__file__).parent / "results"
 

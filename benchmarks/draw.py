@@ -10,8 +10,8 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator
 
+from benchmarks.peers import OURS, STYLE
 from benchmarks.scaling import fitted_exponent
-from kmeans_kernel.peers import OURS, STYLE
 
 STAGES = {"kmeans": ("K-means", OURS), "solve": ("solve", "#c1272d"),
           "kernel": ("kernel matrix", "#e08214"), "predict": ("predict", "#2b6cb0")}  # fmt: skip

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from kmeans_kernel.datasets import load_mnist
+from kmeans_kernel.data import load_mnist
 
 
 def unit(X: np.ndarray) -> np.ndarray:

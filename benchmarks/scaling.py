@@ -20,8 +20,8 @@ import numpy as np
 
 from benchmarks.contest import run_benchmark
 from kmeans_kernel import PixelNormalizer, paper
-from kmeans_kernel.datasets import load_mnist
-from kmeans_kernel.records import answer, forget_peak, memory_bytes
+from kmeans_kernel.data import load_mnist
+from kmeans_kernel.report._records import answer, forget_peak, memory_bytes
 
 ITERATIONS = 10
 RUNS = 3

@@ -29,8 +29,8 @@ import numpy as np
 
 from benchmarks.contest import run_benchmark
 from kmeans_kernel import paper, save_model
-from kmeans_kernel.datasets import load_mnist
-from kmeans_kernel.records import answer, in_fresh_process
+from kmeans_kernel.data import load_mnist
+from kmeans_kernel.report._records import answer, in_fresh_process
 
 CLIENTS = 8
 SEED = 0

@@ -24,23 +24,23 @@ from sklearn.cluster import KMeans as SklearnKMeans
 from sklearn.datasets import make_classification
 from sklearn.utils import Bunch
 
-from benchmarks import plain
+from benchmarks import peers, plain
 from benchmarks.contest import RESULTS, Work, against_bytes, against_limit, against_rivals
 from experiments import rows as experiment
-from kmeans_kernel import KMeansKernelClassifier, paper, peers
-from kmeans_kernel._conjugate import ACCEPTABLE, solve_by_conjugate_gradients
-from kmeans_kernel._kernels import ExactGram, Gaussian, Polynomial, gram_matrix
-from kmeans_kernel._lssvm import solve_on_representatives
-from kmeans_kernel._model import FittedModel
-from kmeans_kernel._representation import KMeans, Unwatched, represent
-from kmeans_kernel._ridge import NormalEquations, WhiteBasis
-from kmeans_kernel._samples import Labelled, Placement, Samples
-from kmeans_kernel._spherical_kmeans import cluster
-from kmeans_kernel._threads import Threads
-from kmeans_kernel.datasets import load_mnist
-from kmeans_kernel.images import PixelNormalizer
-from kmeans_kernel.patches import extract_patches
-from kmeans_kernel.records import facts, in_fresh_process, read_json, version_of, write_json
+from kmeans_kernel import KMeansKernelClassifier, paper
+from kmeans_kernel.core.arrays.samples import Labelled, Placement, Samples
+from kmeans_kernel.core.clustering.representatives import KMeans, Unwatched, represent
+from kmeans_kernel.core.clustering.spherical_kmeans import cluster
+from kmeans_kernel.core.kernels.kernels import ExactGram, Gaussian, Polynomial, gram_matrix
+from kmeans_kernel.core.model.fitted_model import FittedModel
+from kmeans_kernel.core.solvers.conjugate_gradients import ACCEPTABLE, solve_by_conjugate_gradients
+from kmeans_kernel.core.solvers.dual import solve_on_representatives
+from kmeans_kernel.core.solvers.nystrom import NormalEquations, WhiteBasis
+from kmeans_kernel.data import load_mnist
+from kmeans_kernel.estimators._patch_voting import extract_patches
+from kmeans_kernel.estimators.transformers._pixels import PixelNormalizer
+from kmeans_kernel.report._records import facts, in_fresh_process, read_json, version_of, write_json
+from kmeans_kernel.utils.threads import Threads
 
 PACKAGES = ("faiss-cpu", "superkmeans", "threadpoolctl")
 REPEATS = 3
@@ -354,7 +354,7 @@ def rows(mnist: Bunch, *, quick: bool) -> Iterator[tuple[str, Callable[[], dict[
 def raw_memory() -> dict[str, Any]:
     """Measure the memory of paper.raw(2500) above the data."""
     job = {"features": "raw", "q": 2500, "seed": 0}
-    found: Any = in_fresh_process("kmeans_kernel.reproduction", job)
+    found: Any = in_fresh_process("kmeans_kernel.report.reproduction", job)
     used = found["fit_peak_bytes"] - found["loaded_bytes"]
     target = "at most 1.3 times one float32 m × m matrix"
     title = "peak memory of the fit above the data, raw, Q = 2500"
@@ -370,7 +370,7 @@ def patches_5000() -> dict[str, Any]:
     path = RESULTS / "patches_5000.json"
     if not path.exists():
         job = {"features": "patches", "q": 5000, "seed": 0}
-        measured = in_fresh_process("kmeans_kernel.reproduction", job)
+        measured = in_fresh_process("kmeans_kernel.report.reproduction", job)
         write_json(path, {"machine": facts(), **job, **measured})
     found: dict[str, Any] = read_json(path)
     return found

@@ -16,14 +16,15 @@ from scipy.linalg import cho_factor, cho_solve, eigh, solve_triangular
 from sklearn.utils import Bunch
 
 from benchmarks.contest import RESULTS, median_seconds
-from kmeans_kernel import _spherical_kmeans, paper
-from kmeans_kernel._assignment import assign
-from kmeans_kernel._kernels import ExactGram, Polynomial, gram_matrix
-from kmeans_kernel._lssvm import solve_on_representatives
-from kmeans_kernel._spherical_kmeans import cluster
-from kmeans_kernel._threads import Threads
-from kmeans_kernel.datasets import load_mnist
-from kmeans_kernel.records import run_jobs
+from kmeans_kernel import paper
+from kmeans_kernel.core.clustering import spherical_kmeans as _spherical_kmeans
+from kmeans_kernel.core.clustering.assignment import assign
+from kmeans_kernel.core.clustering.spherical_kmeans import cluster
+from kmeans_kernel.core.kernels.kernels import ExactGram, Polynomial, gram_matrix
+from kmeans_kernel.core.solvers.dual import solve_on_representatives
+from kmeans_kernel.data import load_mnist
+from kmeans_kernel.report._records import run_jobs
+from kmeans_kernel.utils.threads import Threads
 
 REPEATS = 3
 

@@ -20,17 +20,21 @@ from typing import Any
 from typer.main import get_command
 
 import kmeans_kernel
-from benchmarks import draw
+from benchmarks import draw, peers
 from experiments import draw as beyond_draw
 from experiments import images, tables
-from kmeans_kernel import blocks, datasets, onnx, paper, peers, reproduction, serve, web
+from kmeans_kernel import paper, serve
 from kmeans_kernel.cli.app import app
 from kmeans_kernel.cli.plan import size as bytes_of
 from kmeans_kernel.cli.plan import time as time_of
-from kmeans_kernel.files import write_whole
-from kmeans_kernel.records import read_json, read_rows, write_json
-from kmeans_kernel.reproduction import _report, summary
-from kmeans_kernel.reproduction._points import paper_points
+from kmeans_kernel.data import _blocks as blocks
+from kmeans_kernel.data import datasets
+from kmeans_kernel.export import onnx, web
+from kmeans_kernel.report import reproduction
+from kmeans_kernel.report._records import read_json, read_rows, write_json
+from kmeans_kernel.report.reproduction import _report, summary
+from kmeans_kernel.report.reproduction._points import paper_points
+from kmeans_kernel.utils.files import write_whole
 
 ROOT = Path(__file__).parent.parent
 BENCHMARKS = ROOT / "benchmarks" / "results"

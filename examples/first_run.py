@@ -19,8 +19,8 @@ import sklearn.metrics
 
 import kmeans_kernel
 from kmeans_kernel import paper
-from kmeans_kernel.datasets import load_digits, load_mnist
-from kmeans_kernel.web import to_web
+from kmeans_kernel.data import load_digits, load_mnist
+from kmeans_kernel.export.web import to_web
 
 Q = 100
 PAPER_ERROR = 3.01  # the paper's Figure 1, raw pixels, Q = 100: read off the published plot

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kmeans_kernel import KMeansKernelClassifier
-from kmeans_kernel.datasets import load_digits
+from kmeans_kernel.data import load_digits
 
 
 def main(address=None):

@@ -30,9 +30,9 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from kmeans_kernel import KMeansKernelClassifier, PixelNormalizer
-from kmeans_kernel.datasets import load_mnist
-from kmeans_kernel.planning import Problem, measure_rates, plan
-from kmeans_kernel.records import answer, in_fresh_process, memory_bytes, run_jobs
+from kmeans_kernel.data import load_mnist
+from kmeans_kernel.report._planning import Problem, measure_rates, plan
+from kmeans_kernel.report._records import answer, in_fresh_process, memory_bytes, run_jobs
 
 RESULTS = Path(__file__).parent / "results" / "beyond.json"
 

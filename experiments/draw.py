@@ -10,8 +10,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from kmeans_kernel.peers import OURS, STYLE
-from kmeans_kernel.planning import Plan, Problem, Rates, plan
+from benchmarks.peers import OURS, STYLE
+from kmeans_kernel.report._planning import Plan, Problem, Rates, plan
 
 ROWS = [1e6, 1e7, 1e8, 1e9, 1e10]
 WORKERS = {1: "#333333", 16: "#2b6cb0", 256: OURS}

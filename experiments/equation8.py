@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from kmeans_kernel import paper
-from kmeans_kernel._blocks import row_blocks
-from kmeans_kernel._model import FittedModel
-from kmeans_kernel._sphere import unit_rows
-from kmeans_kernel.datasets import load_mnist
-from kmeans_kernel.records import run_jobs
+from kmeans_kernel.core.arrays.blocking import row_blocks
+from kmeans_kernel.core.arrays.sphere import unit_rows
+from kmeans_kernel.core.model.fitted_model import FittedModel
+from kmeans_kernel.data import load_mnist
+from kmeans_kernel.report._records import run_jobs
 
 RESULTS = Path(__file__).parent / "results" / "equation8.json"
 

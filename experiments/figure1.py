@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kmeans_kernel.reproduction import FIGURES, figure_jobs, paper_qs, run_figure
+from kmeans_kernel.report.reproduction import FIGURES, figure_jobs, paper_qs, run_figure
 
 RESULTS = Path(__file__).parent / "results"
 

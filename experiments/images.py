@@ -28,8 +28,8 @@ from kmeans_kernel import (
     PixelNormalizer,
     image_classifier,
 )
-from kmeans_kernel.datasets import load_fashion_mnist, load_mnist
-from kmeans_kernel.records import answer, in_fresh_process, run_jobs
+from kmeans_kernel.data import load_fashion_mnist, load_mnist
+from kmeans_kernel.report._records import answer, in_fresh_process, run_jobs
 
 FOLDER = Path(__file__).parent / "results"
 RESULTS = FOLDER / "images.json"

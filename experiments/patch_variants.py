@@ -15,9 +15,9 @@ from typing import Any
 from sklearn.exceptions import ConvergenceWarning
 
 from kmeans_kernel import paper
-from kmeans_kernel.datasets import load_mnist
-from kmeans_kernel.records import answer, in_fresh_process, run_jobs
-from kmeans_kernel.reproduction import error_percents
+from kmeans_kernel.data import load_mnist
+from kmeans_kernel.report._records import answer, in_fresh_process, run_jobs
+from kmeans_kernel.report.reproduction import error_percents
 
 RESULTS = Path(__file__).parent / "results" / "patch_variants.json"
 

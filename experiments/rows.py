@@ -17,8 +17,8 @@ import numpy as np
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from kmeans_kernel import KMeansKernelClassifier, LearnedMetric, PixelNormalizer
-from kmeans_kernel.datasets import load_mnist
-from kmeans_kernel.records import answer, in_fresh_process, run_jobs
+from kmeans_kernel.data import load_mnist
+from kmeans_kernel.report._records import answer, in_fresh_process, run_jobs
 
 RESULTS = Path(__file__).parent / "results" / "rows.json"
 N_TRAIN = 50_000

@@ -24,11 +24,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Bunch
 
 from kmeans_kernel import KMeansKernelClassifier, OrientedGradients, image_classifier, paper
-from kmeans_kernel._model import margins
-from kmeans_kernel.datasets import load_digits, load_mnist
-from kmeans_kernel.onnx import to_onnx
-from kmeans_kernel.records import answer, in_fresh_process, run_jobs
-from kmeans_kernel.web import to_web
+from kmeans_kernel.core.model.fitted_model import margins
+from kmeans_kernel.data import load_digits, load_mnist
+from kmeans_kernel.export.onnx import to_onnx
+from kmeans_kernel.export.web import to_web
+from kmeans_kernel.report._records import answer, in_fresh_process, run_jobs
 from tests.browser import chromium
 
 RESULTS = Path(__file__).parent / "results" / "ships.json"

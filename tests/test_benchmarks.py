@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from sklearn.utils import Bunch
 
-from benchmarks import contest, draw, plain, scaling, targets, tried
-from kmeans_kernel import PixelNormalizer, peers, records
-from kmeans_kernel.datasets import load_digits
+from benchmarks import contest, draw, peers, plain, scaling, targets, tried
+from kmeans_kernel import PixelNormalizer
+from kmeans_kernel.data import load_digits
+from kmeans_kernel.report import _records as records
 
 
 @pytest.fixture(scope="module")

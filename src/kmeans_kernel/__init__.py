@@ -1,22 +1,28 @@
 """A kernel classifier with one knob: representatives by K-means, coefficients by least squares.
 
-The classifiers and transformers are here; `kmeans_kernel.paper` holds the paper's three
-classifiers, `kmeans_kernel.datasets` the data.
+The estimators are here; `paper` holds the paper's three classifiers, `data` the data sets and the
+rows that do not fit into memory, `export` what leaves Python, `report` evaluation and pictures.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from kmeans_kernel.utils.contents import lazy_names
 
 if TYPE_CHECKING:
-    from kmeans_kernel import datasets, paper
-    from kmeans_kernel.classifier import KMeansKernelClassifier
-    from kmeans_kernel.cluster import SphericalKMeans
-    from kmeans_kernel.gradients import Deskewer, OrientedGradients
-    from kmeans_kernel.images import FourierFeatures, PixelNormalizer
-    from kmeans_kernel.metric import LearnedMetric
-    from kmeans_kernel.patches import PatchVotingClassifier
-    from kmeans_kernel.patterns import EdgePatterns, image_classifier
-    from kmeans_kernel.persistence import load_model, save_model
+    from kmeans_kernel import data, export, paper, report
+    from kmeans_kernel.estimators import (
+        Deskewer,
+        EdgePatterns,
+        FourierFeatures,
+        KMeansKernelClassifier,
+        LearnedMetric,
+        OrientedGradients,
+        PatchVotingClassifier,
+        PixelNormalizer,
+        SphericalKMeans,
+        image_classifier,
+    )
+    from kmeans_kernel.export import load_model, save_model
 
 __version__ = "0.1.0"
 
@@ -30,39 +36,21 @@ __all__ = [
     "PatchVotingClassifier",
     "PixelNormalizer",
     "SphericalKMeans",
-    "datasets",
+    "data",
+    "export",
     "image_classifier",
     "load_model",
     "paper",
+    "report",
     "save_model",
 ]
 
-# Where each name is. A module is imported when a name of it is first asked for: the command line
-# answers --help without waiting for scikit-learn.
-_HOMES = {
-    "Deskewer": "gradients",
-    "EdgePatterns": "patterns",
-    "FourierFeatures": "images",
-    "KMeansKernelClassifier": "classifier",
-    "LearnedMetric": "metric",
-    "OrientedGradients": "gradients",
-    "PatchVotingClassifier": "patches",
-    "PixelNormalizer": "images",
-    "SphericalKMeans": "cluster",
-    "image_classifier": "patterns",
-    "load_model": "persistence",
-    "save_model": "persistence",
+_HOMES = dict.fromkeys(__all__, "estimators") | {
+    "data": "data",
+    "export": "export",
+    "load_model": "export",
+    "paper": "paper",
+    "report": "report",
+    "save_model": "export",
 }
-
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = import_module(f"{__name__}.{_HOMES.get(name, name)}")
-    found = getattr(module, name) if name in _HOMES else module
-    globals()[name] = found
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from kmeans_kernel._validation import RandomState
-from kmeans_kernel.classifier import KMeansKernelClassifier
-from kmeans_kernel.images import FourierFeatures, PixelNormalizer
-from kmeans_kernel.patches import PatchVotingClassifier
+from kmeans_kernel.estimators._classifier import KMeansKernelClassifier
+from kmeans_kernel.estimators._patch_voting import PatchVotingClassifier
+from kmeans_kernel.estimators.transformers._fourier import FourierFeatures
+from kmeans_kernel.estimators.transformers._pixels import PixelNormalizer
+from kmeans_kernel.utils.validation import RandomState
 
 __all__ = ["classifier", "patches", "raw", "raw_fft"]
 

@@ -116,7 +116,7 @@ def test_a_plan_is_told():
 
 def test_blocks_of_csv_are_read_as_the_whole_file(tmp_path, monkeypatch):
     """Another separator, labels like 007, marks for what is missing, whole numbers at first."""
-    monkeypatch.setattr("kmeans_kernel.tables._blocks._TEXT_AT_A_TIME", 500)
+    monkeypatch.setattr("kmeans_kernel.data.tables._blocks._TEXT_AT_A_TIME", 500)
     rng = np.random.default_rng(0)
     lines = ["a;b;name;kind"]
     for k in range(300):

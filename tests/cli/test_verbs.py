@@ -17,8 +17,8 @@ from sklearn.datasets import dump_svmlight_file, load_iris
 from typer.testing import CliRunner
 
 from kmeans_kernel.cli.app import app
-from kmeans_kernel.datasets import load_digits
-from kmeans_kernel.datasets._idx import encode_idx
+from kmeans_kernel.data import load_digits
+from kmeans_kernel.data.datasets._idx import encode_idx
 
 PROGRAM = [sys.executable, "-m", "kmeans_kernel.cli"]
 

@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks import serving
 from kmeans_kernel import KMeansKernelClassifier, paper, save_model
-from kmeans_kernel.datasets import load_digits
+from kmeans_kernel.data import load_digits
 from tests.serve.processes import (
     VERB,
     connect,

@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 
 from kmeans_kernel import KMeansKernelClassifier
-from kmeans_kernel._model import FittedModel
-from kmeans_kernel._squash import Squash
-from kmeans_kernel.persistence._estimators import build
-from kmeans_kernel.persistence._file import Place
-from kmeans_kernel.persistence._values import build_kernel
+from kmeans_kernel.core.arrays.asinh import Squash
+from kmeans_kernel.core.model.fitted_model import FittedModel
+from kmeans_kernel.export.model_file._estimators import build
+from kmeans_kernel.export.model_file._file import Place
+from kmeans_kernel.export.model_file._values import build_kernel
 
 TABLE = Path(__file__).with_name("scores.json")
 

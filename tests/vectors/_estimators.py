@@ -14,8 +14,8 @@ from kmeans_kernel import (
     PatchVotingClassifier,
     PixelNormalizer,
 )
-from kmeans_kernel.persistence._estimators import describe
-from kmeans_kernel.persistence._file import Place
+from kmeans_kernel.export.model_file._estimators import describe
+from kmeans_kernel.export.model_file._file import Place
 from tests.reference import estimators as twin
 
 _DECIMALS = 6

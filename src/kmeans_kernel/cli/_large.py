@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from kmeans_kernel.cli._output import err
-from kmeans_kernel.files import parquet_files
-from kmeans_kernel.tables import SUFFIXES, DataFileError, Format, TableBlocks
+from kmeans_kernel.data.tables import SUFFIXES, DataFileError, Format, TableBlocks
+from kmeans_kernel.utils.files import parquet_files
 
 # Bytes that a byte of a file takes as a table, with the copies that are made of it, about.
 _GROWTH = {Format.csv: 4, Format.parquet: 12}
@@ -105,7 +105,7 @@ def fit_on_cluster(
     import dask.dataframe as dd
     from distributed import Client
 
-    from kmeans_kernel.distributed import fit_pipeline
+    from kmeans_kernel.data._pipelines import fit_pipeline
 
     if target is None:
         raise DataFileError(f"name the column of labels of {data} with --target.")

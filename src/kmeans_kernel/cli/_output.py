@@ -28,10 +28,10 @@ from rich.table import Column
 
 from kmeans_kernel.cli import BAD_USE, INTERRUPTED
 from kmeans_kernel.cli._signals import was_interrupted
-from kmeans_kernel.files import check_writable, write_whole
+from kmeans_kernel.utils.files import check_writable, write_whole
 
 if TYPE_CHECKING:
-    from kmeans_kernel._spherical_kmeans import Clustering
+    from kmeans_kernel.core.clustering.spherical_kmeans import Clustering
 
 Quiet = Annotated[bool, typer.Option("--quiet", help="Write nothing but the result.")]
 Verbose = Annotated[
@@ -213,7 +213,7 @@ class TrainingBars:
 @contextmanager
 def training_bars(*, quiet: bool) -> Iterator[None]:
     """Show the fits inside as bars."""
-    from kmeans_kernel._progress import watched_by
+    from kmeans_kernel.estimators._progress import watched_by
 
     with progress(quiet=quiet) as bars, watched_by(lambda counts: TrainingBars(bars, counts)):
         yield

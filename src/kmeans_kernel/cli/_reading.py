@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 from kmeans_kernel.cli._output import byte_bar, fail, warn
-from kmeans_kernel.tables import Format, Table, read_table
+from kmeans_kernel.data.tables import Format, Table, read_table
 
 if TYPE_CHECKING:
     from sklearn.utils import Bunch
@@ -49,7 +49,7 @@ DropMissing = Annotated[
 
 def load_set(name: str) -> Bunch:
     """Return a data set by its name."""
-    from kmeans_kernel import datasets
+    from kmeans_kernel.data import datasets
 
     found: Bunch = getattr(datasets, f"load_{name.replace('-', '_')}")()
     return found

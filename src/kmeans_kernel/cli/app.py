@@ -9,7 +9,6 @@ import typer
 
 import kmeans_kernel
 from kmeans_kernel.cli import data
-from kmeans_kernel.cli.bench import bench
 from kmeans_kernel.cli.evaluate import evaluate
 from kmeans_kernel.cli.export import export
 from kmeans_kernel.cli.fit import fit
@@ -24,7 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for verb in (fit, predict, evaluate, inspect, reproduce, bench, plan, export, serve):
+for verb in (fit, predict, evaluate, inspect, reproduce, plan, export, serve):
     app.command()(verb)
 app.add_typer(data.app, name="data")
 

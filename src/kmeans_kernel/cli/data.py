@@ -90,7 +90,7 @@ def known(name: str) -> str:
 
 def cache() -> Path:
     """Return the folder of all fetched data."""
-    from kmeans_kernel.datasets._loaders import cache_directory
+    from kmeans_kernel.data.datasets._loaders import cache_directory
 
     return cache_directory()
 

@@ -33,8 +33,8 @@ from kmeans_kernel.cli._reading import (
     how_to_read,
 )  # fmt: skip
 from kmeans_kernel.cli.predict import load_and_read
-from kmeans_kernel.evaluation import Evaluation
-from kmeans_kernel.evaluation import evaluate as evaluate_rows
+from kmeans_kernel.report._evaluation import Evaluation
+from kmeans_kernel.report._evaluation import evaluate as evaluate_rows
 
 _MOST_CLASSES_DRAWN = 30
 

@@ -20,8 +20,8 @@ from kmeans_kernel.cli._reading import (
     how_to_read,
 )  # fmt: skip
 from kmeans_kernel.cli.predict import load_and_read, model_file
-from kmeans_kernel.files import check_writable
-from kmeans_kernel.tables import Table
+from kmeans_kernel.data.tables import Table
+from kmeans_kernel.utils.files import check_writable
 
 
 def export(
@@ -87,13 +87,13 @@ def _load(
 ) -> tuple[Any, Table | None]:
     if data is not None:
         return load_and_read(model, data, how, quiet=quiet, labels=True)
-    from kmeans_kernel.persistence import load_model
+    from kmeans_kernel.export.model_file import load_model
 
     return load_model(model_file(model)), None
 
 
 def _write_onnx(estimator: Any, path: Path, *, quiet: bool) -> None:
-    from kmeans_kernel.onnx import to_onnx
+    from kmeans_kernel.export.onnx import to_onnx
 
     size = len(to_onnx(estimator, path).SerializeToString())
     if not quiet:
@@ -103,7 +103,7 @@ def _write_onnx(estimator: Any, path: Path, *, quiet: bool) -> None:
 def _write_page(
     estimator: Any, table: Table | None, path: Path, title: str, *, float16: bool, quiet: bool
 ) -> None:
-    from kmeans_kernel.web import to_web
+    from kmeans_kernel.export.web import to_web
 
     X, y = (None, None) if table is None else (table.X, np.asarray(table.y))
     page = to_web(estimator, path, X=X, y=y, title=title, float16=float16)

@@ -29,10 +29,10 @@ from kmeans_kernel.cli._reading import (
     how_to_read,
     read,
 )  # fmt: skip
-from kmeans_kernel.files import check_writable
+from kmeans_kernel.utils.files import check_writable
 
 if TYPE_CHECKING:
-    from kmeans_kernel.tables import Format, Table
+    from kmeans_kernel.data.tables import Format, Table
 
 
 STANDARD_OUTPUT = Path("/dev/stdout")
@@ -142,8 +142,8 @@ def fit(
     with one_sentence(verbose=verbose):
         import safetensors  # noqa: F401 - without it the work would be for nothing
 
-        from kmeans_kernel.inspection import classifier_of, describe
-        from kmeans_kernel.persistence import save_model
+        from kmeans_kernel.export.model_file import save_model
+        from kmeans_kernel.report._inspection import classifier_of, describe
 
         output = STANDARD_OUTPUT if str(output) == "-" else output
         check_writable(output, *input_files(data), *filter(None, [target]))
@@ -205,7 +205,7 @@ def fit_large(
     quiet: bool,
 ) -> int:
     """Fit to rows in blocks, here or on a cluster; return how many there were."""
-    from kmeans_kernel.blocks import fit_pipeline
+    from kmeans_kernel.data._pipelines import fit_pipeline
 
     if dask is not None:
         if drop_missing or checkpoint is not None:

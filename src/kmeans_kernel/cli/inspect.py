@@ -45,8 +45,8 @@ def inspect(
     kmeans-kernel inspect digits.model --picture representatives.png
     """
     with one_sentence(verbose=verbose):
-        from kmeans_kernel.inspection import describe, representative_images
-        from kmeans_kernel.persistence import load_model
+        from kmeans_kernel.export.model_file import load_model
+        from kmeans_kernel.report._inspection import describe, representative_images
 
         if picture is not None:
             check_picture(picture, model)

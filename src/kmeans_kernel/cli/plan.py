@@ -11,7 +11,7 @@ from rich.table import Table as RichTable
 from kmeans_kernel.cli._output import AsJson, Quiet, Verbose, one_sentence, out, write_json
 
 if TYPE_CHECKING:
-    from kmeans_kernel.planning import Plan
+    from kmeans_kernel.report._planning import Plan
 
 
 class FitOn(StrEnum):
@@ -59,8 +59,8 @@ def plan(
     kmeans-kernel plan --rows 1e9 --features 768 --classes 100 -q 50 --workers 64
     """
     with one_sentence(verbose=verbose):
-        from kmeans_kernel.planning import Problem, measure_rates
-        from kmeans_kernel.planning import plan as make_plan
+        from kmeans_kernel.report._planning import Problem, measure_rates
+        from kmeans_kernel.report._planning import plan as make_plan
 
         if not rows <= 1e18:
             raise ValueError(f"--rows must be a number of at least 1, got {rows}.")

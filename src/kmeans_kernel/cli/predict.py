@@ -22,9 +22,9 @@ from kmeans_kernel.cli._reading import (
     how_to_read,
     read,
 )  # fmt: skip
-from kmeans_kernel.evaluation import predict_all
-from kmeans_kernel.files import check_writable, write_whole
-from kmeans_kernel.tables import STANDARD_INPUT, Table
+from kmeans_kernel.data.tables import STANDARD_INPUT, Table
+from kmeans_kernel.report._evaluation import predict_all
+from kmeans_kernel.utils.files import check_writable, write_whole
 
 SUFFIXES = (".csv", ".parquet", ".jsonl")
 
@@ -74,7 +74,7 @@ def load_and_read(
     model: Path, data: str, how: dict[str, Any], *, quiet: bool, labels: bool
 ) -> tuple[Any, Table]:
     """Load a model, and read the columns that it was trained on."""
-    from kmeans_kernel.persistence import load_model
+    from kmeans_kernel.export.model_file import load_model
 
     estimator = load_model(model_file(model))
     names = getattr(estimator, "feature_names_in_", None)
@@ -96,7 +96,7 @@ def load_and_read(
 
 def check_kind(estimator: Any, table: Table, data: str) -> None:
     """Say in our own words when the rows are not what the model was trained on."""
-    from kmeans_kernel.inspection import sees_images
+    from kmeans_kernel.report._inspection import sees_images
 
     if table.are_images and not sees_images(estimator):
         raise ValueError(f"{data} holds images, and the model was trained on a table.")

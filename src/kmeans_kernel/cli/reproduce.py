@@ -19,7 +19,7 @@ from kmeans_kernel.cli._output import (
     progress,
     write_json,
 )
-from kmeans_kernel.files import check_writable, write_whole
+from kmeans_kernel.utils.files import check_writable, write_whole
 
 
 class What(StrEnum):
@@ -71,8 +71,8 @@ def reproduce(
     kmeans-kernel reproduce figure1 -q 100 --runs 1 --features raw
     """
     with one_sentence(verbose=verbose):
-        from kmeans_kernel.datasets import load_mnist
-        from kmeans_kernel.reproduction import FIGURES, figure_jobs, paper_qs
+        from kmeans_kernel.data import load_mnist
+        from kmeans_kernel.report.reproduction import FIGURES, figure_jobs, paper_qs
 
         names = list(FIGURES) if what is What.all else [str(what)]
         known = {curve.features for name in names for curve in FIGURES[name].curves}
@@ -96,8 +96,8 @@ def reproduce(
 
 
 def _run(path: Path, jobs: list[dict[str, Any]], bars: Progress) -> None:
-    from kmeans_kernel.records import missing_jobs
-    from kmeans_kernel.reproduction import run_figure
+    from kmeans_kernel.report._records import missing_jobs
+    from kmeans_kernel.report.reproduction import run_figure
 
     missing = missing_jobs(path, jobs)
     task = bars.add_task(path.stem, total=len(missing))
@@ -111,7 +111,7 @@ def _run(path: Path, jobs: list[dict[str, Any]], bars: Progress) -> None:
 
 def report(output: Path, names: list[str], *, as_json: bool) -> None:
     """Write the page, the table and the pictures, and tell how near the figures came."""
-    from kmeans_kernel.reproduction import (
+    from kmeans_kernel.report.reproduction import (
         FIGURES,
         compare,
         draw_figure,

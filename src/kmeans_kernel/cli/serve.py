@@ -121,7 +121,7 @@ def _text_of(path: Path) -> str:
 
 def load_models(named: list[str]) -> dict[str, Any]:
     """Return the models of files by name: their own, or that before an equals sign."""
-    from kmeans_kernel.persistence import load_model
+    from kmeans_kernel.export.model_file import load_model
 
     files: dict[str, Path] = {}
     for one in named:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from starlette.requests import Request
 from starlette.responses import Response
 
-from kmeans_kernel._blocks import Array
+from kmeans_kernel.core.arrays.blocking import Array
 from kmeans_kernel.serve._gate import Note
 from kmeans_kernel.serve._limits import MEBIBYTE, Size, read_body
 from kmeans_kernel.serve._models import ServedModel

@@ -14,7 +14,8 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 import kmeans_kernel
-from kmeans_kernel.serve._answers import infer, predict
+from kmeans_kernel.cli.predict import predict
+from kmeans_kernel.serve._answers import infer
 from kmeans_kernel.serve._document import BASE, curl, example, extra
 from kmeans_kernel.serve._gate import Application, Gate, Note, Receive, Scope, Send
 from kmeans_kernel.serve._limits import Limits

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from kmeans_kernel._blocks import Array, blocks_of
+from kmeans_kernel.core.arrays.blocking import Array, blocks_of
 
 Rows: TypeAlias = npt.NDArray[Any]
 Predict: TypeAlias = Callable[[Rows], Array]

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.pipeline import Pipeline
 
-from kmeans_kernel._blocks import Array
-from kmeans_kernel.inspection import input_shape, sees_images
-from kmeans_kernel.patches import PatchVotingClassifier
+from kmeans_kernel.core.arrays.blocking import Array
+from kmeans_kernel.estimators._patch_voting import PatchVotingClassifier
+from kmeans_kernel.report._inspection import input_shape, sees_images
 
 # A model file has no versions; clients of the protocol want one.
 VERSION = "1"

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from kmeans_kernel._blocks import Array
-from kmeans_kernel._validation import check_finite
+from kmeans_kernel.core.arrays.blocking import Array
 from kmeans_kernel.serve._csv import read_csv
 from kmeans_kernel.serve._limits import Limits
 from kmeans_kernel.serve._models import INPUT, LABEL, PROBABILITIES, VERSION, ServedModel
@@ -24,6 +23,7 @@ from kmeans_kernel.serve._tensors import (
     split,
     write_tensors,
 )
+from kmeans_kernel.utils.validation import check_finite
 
 Rows = npt.NDArray[Any]
 

@@ -1,0 +1,1 @@
+"""Spherical K-means, and the representatives of each class."""

@@ -1,0 +1,1 @@
+"""Kernels as functions of the cosine, and kernel matrices."""

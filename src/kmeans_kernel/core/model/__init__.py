@@ -1,0 +1,1 @@
+"""The fitted model: scores, probabilities, gradients."""

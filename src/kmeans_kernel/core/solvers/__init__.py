@@ -1,0 +1,1 @@
+"""Solvers for the coefficients: the paper's LS-SVM, Nyström kernel ridge, logistic regression."""

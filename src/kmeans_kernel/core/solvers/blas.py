@@ -1,0 +1,102 @@
+"""BLAS and LAPACK on parts of a matrix, in place.
+
+SciPy's ordinary wrappers want whole, contiguous arrays and copy anything else. The routines that
+it exports to Cython are the same compiled ones and take a leading dimension, so a tile can be
+worked on where it lies. They are reached here through the function pointers that SciPy publishes
+for that purpose. All arguments are trusted: no size is checked on the other side.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cython_blas, cython_lapack
+
+from kmeans_kernel.core.arrays.blocking import Array
+
+_PREFIX = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
+_REAL = {np.dtype(np.float32): ctypes.c_float, np.dtype(np.float64): ctypes.c_double}
+
+
+def factor_tile(tile: Array) -> bool:
+    """Replace the lower triangle of a Fortran-ordered tile by its Cholesky factor L.
+
+    The strict upper triangle is left alone. False if the tile is not positive definite.
+    """
+    info = ctypes.c_int()
+    n, lda = _int(len(tile)), _leading(tile)
+    _routine("potrf", tile.dtype)(b"L", n, _pointer(tile), lda, ctypes.byref(info))
+    return info.value == 0
+
+
+def divide_from_right(lower: Array, panel: Array) -> None:
+    """Replace a Fortran-ordered panel P by P L⁻ᵀ, with L the lower triangle of a tile."""
+    m, n = panel.shape
+    one = _real(1.0, panel.dtype)
+    _routine("trsm", panel.dtype)(
+        b"R", b"L", b"T", b"N", _int(m), _int(n), one,
+        _pointer(lower), _leading(lower), _pointer(panel), _leading(panel),
+    )  # fmt: skip
+
+
+def divide_from_left(lower: Array, panel: Array, *, transposed: bool) -> None:
+    """Replace a Fortran-ordered panel P by L⁻¹ P, or by L⁻ᵀ P."""
+    m, n = panel.shape
+    one = _real(1.0, panel.dtype)
+    _routine("trsm", panel.dtype)(
+        b"L", b"L", b"T" if transposed else b"N", b"N", _int(m), _int(n), one,
+        _pointer(lower), _leading(lower), _pointer(panel), _leading(panel),
+    )  # fmt: skip
+
+
+def subtract_square(tile: Array, left: Array) -> None:
+    """Subtract A Aᵀ from the lower triangle of a Fortran-ordered tile, A = `left`."""
+    n, k = left.shape
+    _routine("syrk", tile.dtype)(
+        b"L", b"N", _int(n), _int(k), _real(-1.0, tile.dtype), _pointer(left), _leading(left),
+        _real(1.0, tile.dtype), _pointer(tile), _leading(tile),
+    )  # fmt: skip
+
+
+def subtract_product(tile: Array, left: Array, right: Array) -> None:
+    """Subtract A Bᵀ from a Fortran-ordered tile, A = `left`, B = `right`."""
+    (m, k), n = left.shape, len(right)
+    _routine("gemm", tile.dtype)(
+        b"N", b"T", _int(m), _int(n), _int(k), _real(-1.0, tile.dtype),
+        _pointer(left), _leading(left), _pointer(right), _leading(right),
+        _real(1.0, tile.dtype), _pointer(tile), _leading(tile),
+    )  # fmt: skip
+
+
+@cache
+def _routine(name: str, dtype: np.dtype[Any]) -> Callable[..., None]:
+    module = cython_lapack if name == "potrf" else cython_blas
+    capsule = module.__pyx_capi__[_PREFIX[dtype] + name]
+    api = ctypes.pythonapi
+    api.PyCapsule_GetName.restype = ctypes.c_char_p
+    api.PyCapsule_GetName.argtypes = [ctypes.py_object]
+    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+    api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    address = api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule))
+    return ctypes.CFUNCTYPE(None)(address)
+
+
+def _pointer(tile: Array) -> ctypes.c_void_p:
+    return ctypes.c_void_p(tile.ctypes.data)
+
+
+def _leading(tile: Array) -> Any:
+    """Return the distance between columns, in entries; NumPy's is arbitrary for a single one."""
+    return _int(max(tile.strides[1] // tile.itemsize, len(tile), 1))
+
+
+def _int(value: int) -> Any:
+    return ctypes.byref(ctypes.c_int(value))
+
+
+def _real(value: float, dtype: np.dtype[Any]) -> Any:
+    return ctypes.byref(_REAL[dtype](value))

@@ -1,0 +1,1 @@
+"""From labelled rows to a fitted model: hyperparameter search, clustering, fit."""

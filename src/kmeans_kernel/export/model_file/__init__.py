@@ -1,0 +1,98 @@
+"""Saving and loading fitted estimators: one safetensors file, and nothing in it can run code.
+
+The arrays are the file's tensors. Everything else is JSON in its metadata: the format's version, a
+tree of estimators with their parameters, and a digest of the whole. Loading checks the header, the
+version, the digest, and every name, type and shape, before an estimator is built.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from kmeans_kernel.export.model_file._estimators import build, describe
+from kmeans_kernel.export.model_file._file import ModelFileError, Place, damaged, read, write
+from kmeans_kernel.utils.files import check_writable
+
+__all__ = ["ModelFileError", "load_model", "save_model"]
+
+
+def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted estimator to one file, to be read by `load_model`.
+
+    Parameters
+    ----------
+    estimator : KMeansKernelClassifier, PatchVotingClassifier, or a Pipeline that ends in one
+        Before the classifier a pipeline may hold PixelNormalizer, FourierFeatures and
+        scikit-learn's StandardScaler.
+    path : path
+        The file. It is written under a temporary name and renamed, so that there is always a
+        whole one.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from kmeans_kernel import KMeansKernelClassifier, load_model, save_model
+    >>> X, y = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]], ["a", "a", "b", "b"]
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.safetensors")
+    >>> save_model(KMeansKernelClassifier(2).fit(X, y), path)
+    >>> load_model(path).predict([[0.0, 0.9]]).tolist()
+    ['a']
+    """
+    path = check_writable(Path(path))
+    if not hasattr(estimator, "predict_proba"):
+        raise TypeError(f"save_model saves classifiers, got a {type(estimator).__name__}.")
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    tree = describe(estimator, Place("", arrays))
+    write(path, json.dumps(tree, allow_nan=False), arrays)
+
+
+def load_model(path: str | os.PathLike[str]) -> Any:
+    """Read an estimator that `save_model` wrote.
+
+    Parameters
+    ----------
+    path : path
+        The file. It may come from anyone: nothing in it is run, and nothing larger than the file
+        is allocated.
+
+    Returns
+    -------
+    the estimator, fitted
+
+    Raises
+    ------
+    ModelFileError
+        when the file is no model, is damaged, or is of a later version; the message says which
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a directory: name a file that save_model wrote.")
+    text, arrays = read(path)
+    try:
+        tree = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+        place = Place("", arrays)
+        estimator = build(tree, place)
+        if place.unused():
+            raise ModelFileError(f"it holds arrays that no part of it names: {place.unused()}")
+    except ModelFileError as error:
+        raise damaged(path, str(error)) from None
+    except (
+        KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError, MemoryError,
+    ) as error:  # fmt: skip
+        raise damaged(path, f"{type(error).__name__}: {error}") from error
+    return estimator
+
+
+def _refuse_constant(name: str) -> float:
+    raise ModelFileError(f"it holds the number {name}")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _refuse_constant(text)

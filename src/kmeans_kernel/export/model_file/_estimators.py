@@ -1,0 +1,308 @@
+"""Estimators as JSON and arrays, and back; whatever does not fit is refused before it is built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import check_is_fitted
+
+from kmeans_kernel.core.arrays.asinh import Squash
+from kmeans_kernel.core.model.fitted_model import FittedModel, whole_if_so
+from kmeans_kernel.estimators._classifier import KMeansKernelClassifier
+from kmeans_kernel.estimators._parameters import settings_of
+from kmeans_kernel.estimators._patch_voting import PatchVotingClassifier
+from kmeans_kernel.estimators.transformers._agop_projection import LearnedMetric
+from kmeans_kernel.estimators.transformers._deskewer import Deskewer
+from kmeans_kernel.estimators.transformers._edge_patterns import PATTERN_SIZE, EdgePatterns
+from kmeans_kernel.estimators.transformers._fourier import FourierFeatures
+from kmeans_kernel.estimators.transformers._hog import OrientedGradients
+from kmeans_kernel.estimators.transformers._pixels import PixelNormalizer
+from kmeans_kernel.export.model_file._file import ModelFileError, Place
+from kmeans_kernel.export.model_file._values import (
+    build_kernel,
+    build_labels,
+    count_of,
+    describe_features,
+    describe_kernel,
+    describe_labels,
+    describe_params,
+    number_of,
+    params_of,
+    set_features,
+    shape_of,
+)
+
+_FLOATS = ("float32", "float64")
+
+
+def describe(estimator: Any, place: Place) -> dict[str, Any]:
+    """Return the JSON of an estimator, and put its arrays in place."""
+    for kind, (describe, _) in _KINDS.items():
+        if type(estimator) is kind:
+            check_is_fitted(estimator)
+            return {"kind": kind.__name__, **describe(estimator, place)}
+    raise TypeError(
+        f"A {type(estimator).__name__} cannot be saved, nor be part of a page; what can is "
+        f"{', '.join(kind.__name__ for kind in _KINDS)}. Apply other steps before the model that "
+        "is saved, and again before it predicts."
+    )
+
+
+def build(tree: Any, place: Place) -> Any:
+    """Return the estimator that a JSON describes."""
+    if not isinstance(tree, dict):
+        raise ModelFileError("an estimator is not described by an object")
+    for kind, (_, build) in _KINDS.items():
+        if tree.get("kind") == kind.__name__:
+            return build(tree, place)
+    raise ModelFileError(f"it holds an estimator of an unknown kind, {tree.get('kind')!r}")
+
+
+def _describe_pipeline(pipeline: Pipeline, place: Place) -> dict[str, Any]:
+    steps = [step for step in pipeline.steps if step[1] not in (None, "passthrough")]
+    described = [
+        [name, describe(step, place.below(f"steps.{k}"))] for k, (name, step) in enumerate(steps)
+    ]
+    return {"steps": described}
+
+
+def _build_pipeline(tree: dict[str, Any], place: Place) -> Pipeline:
+    steps = [
+        (str(name), build(step, place.below(f"steps.{k}")))
+        for k, (name, step) in enumerate(tree["steps"])
+    ]
+    if not steps or not hasattr(steps[-1][1], "predict"):
+        raise ModelFileError("a pipeline does not end in a classifier")
+    return Pipeline(steps)
+
+
+def _describe_scaler(scaler: StandardScaler, place: Place) -> dict[str, Any]:
+    for name, there in (("mean_", scaler.with_mean), ("scale_", scaler.with_std)):
+        if there:
+            place.put(name, getattr(scaler, name))
+    return {
+        "features": describe_features(scaler),
+        "params": describe_params(scaler),
+        "n_samples_seen": int(np.max(scaler.n_samples_seen_)),
+    }
+
+
+def _build_scaler(tree: dict[str, Any], place: Place) -> StandardScaler:
+    scaler = StandardScaler(**params_of(StandardScaler, tree))
+    n_features = set_features(scaler, tree)
+    wanted = {"mean_": scaler.with_mean, "scale_": scaler.with_std}
+    for name, there in wanted.items():
+        value = place.take(name, (n_features,), ("float64",)) if there else None
+        setattr(scaler, name, value)
+    if scaler.scale_ is not None and (scaler.scale_ <= 0).any():
+        raise ModelFileError("it divides by scales that are not above zero")
+    scaler.var_ = None if scaler.scale_ is None else scaler.scale_**2
+    scaler.n_samples_seen_ = count_of(tree["n_samples_seen"])
+    return scaler
+
+
+def _describe_pixels(transformer: Any, place: Place) -> dict[str, Any]:  # noqa: ARG001
+    shape = transformer.image_shape_
+    return {
+        "features": describe_features(transformer),
+        "params": describe_params(transformer),
+        "image_shape": None if shape is None else list(shape),
+    }
+
+
+def _build_pixels(kind: type) -> Callable[[dict[str, Any], Place], Any]:
+    def build(tree: dict[str, Any], place: Place) -> Any:  # noqa: ARG001
+        transformer = kind(**params_of(kind, tree))
+        n_pixels = set_features(transformer, tree)
+        shape = None if tree["image_shape"] is None else shape_of(tree["image_shape"])
+        if shape is not None and shape[0] * shape[1] != n_pixels:
+            raise ModelFileError("its images are not of the size that it was trained on")
+        transformer.image_shape_ = shape
+        return transformer
+
+    return build
+
+
+def _describe_patterns(transformer: EdgePatterns, place: Place) -> dict[str, Any]:
+    place.put("patterns", transformer.patterns_)
+    return _describe_pixels(transformer, place)
+
+
+def _build_patterns(tree: dict[str, Any], place: Place) -> EdgePatterns:
+    transformer: EdgePatterns = _build_pixels(EdgePatterns)(tree, place)
+    patterns = place.take("patterns", (None, PATTERN_SIZE), ("float32",))
+    _check_unit_rows("patterns", patterns)
+    transformer._keep(patterns)
+    return transformer
+
+
+def _describe_metric(metric: LearnedMetric, place: Place) -> dict[str, Any]:
+    place.put("components", metric.components_)
+    return {"features": describe_features(metric), "params": describe_params(metric)}
+
+
+def _build_metric(tree: dict[str, Any], place: Place) -> LearnedMetric:
+    metric = LearnedMetric(**params_of(LearnedMetric, tree))
+    n_features = set_features(metric, tree)
+    metric.components_ = place.take("components", (n_features, None), ("float64",))
+    return metric
+
+
+def _check_unit_rows(name: str, rows: npt.NDArray[Any]) -> None:
+    """Refuse rows that have another length than one; a row that is zero has no direction."""
+    lengths = np.linalg.norm(rows.astype(np.float64), axis=1)
+    if (np.abs(lengths[lengths > 0] - 1) > 1e-3).any():
+        raise ModelFileError(f"its {name} are not on the unit sphere")
+
+
+def _describe_classifier(classifier: KMeansKernelClassifier, place: Place) -> dict[str, Any]:
+    model = classifier.model_
+    place.put("directions", model.directions)
+    place.put("representative_classes", model.representative_classes.astype(np.int64))
+    place.put("representative_counts", model.representative_counts.astype(np.float64))
+    place.put("dual_coef", model.dual_coef)
+    place.put("intercept", model.intercept)
+    if model.feature_scales is not None:
+        place.put("feature_scales", model.feature_scales)
+    if model.squash is not None:
+        for field in fields(Squash):
+            place.put(f"squash_{field.name}", getattr(model.squash, field.name))
+    return {
+        "features": describe_features(classifier),
+        "params": describe_params(classifier),
+        "classes": describe_labels(model.classes),
+        "kernel": describe_kernel(model.kernel),
+        "lift": model.lift,
+        "temperature": model.temperature,
+        "regularization": classifier.regularization_,
+        "streamed": classifier.streamed_,
+        "loss": classifier.loss_,
+        "held_out_error": classifier.held_out_error_,
+        "n_representatives": classifier.n_representatives_,
+        "n_iter": classifier.n_iter_.tolist(),
+        "relative_residual": classifier.relative_residual_,
+    }
+
+
+def _build_classifier(tree: dict[str, Any], place: Place) -> KMeansKernelClassifier:
+    classifier = KMeansKernelClassifier(**params_of(KMeansKernelClassifier, tree))
+    settings_of(classifier)  # refuses what no fit accepts
+    classifier.model_ = _build_model(tree, place, set_features(classifier, tree))
+    classifier.regularization_ = number_of(tree, "regularization", 0.0)
+    classifier.streamed_ = tree.get("streamed", False) is True
+    classifier.loss_ = tree.get("loss", "squared")
+    if classifier.loss_ not in ("squared", "logistic"):
+        raise ModelFileError(f"its loss is {classifier.loss_!r}")
+    classifier.held_out_error_ = None
+    if tree["held_out_error"] is not None:
+        classifier.held_out_error_ = number_of(tree, "held_out_error", 0.0)
+    classifier.n_representatives_ = count_of(tree["n_representatives"])
+    classifier.n_iter_ = np.array([count_of(n) for n in tree["n_iter"]], dtype=np.intp)
+    if len(classifier.n_iter_) != len(classifier.classes_):
+        raise ModelFileError("it does not say how many iterations each class took")
+    classifier.relative_residual_ = number_of(tree, "relative_residual", 0.0)
+    # The file is of the model, not of the day it was trained.
+    classifier.stage_seconds_, classifier.growth_ = {}, ()
+    return classifier
+
+
+def _build_model(tree: dict[str, Any], place: Place, n_features: int) -> FittedModel:
+    """Return the fitted model, its parts checked against each other."""
+    classes = build_labels(tree["classes"])
+    lift = number_of(tree, "lift", 0.0)
+    directions = place.take("directions", (None, n_features + (lift > 0)), _FLOATS)
+    m = len(directions)
+    owners = place.take("representative_classes", (m,), ("int64",))
+    counts = place.take("representative_counts", (m,), ("float64",))
+    dual_coef = place.take("dual_coef", (m, len(classes)), ("float64",))
+    inside = (owners >= 0) & (owners < len(classes))
+    absent = np.setdiff1d(np.arange(len(classes)), owners)  # those of a stream that may come
+    if not inside.all() or dual_coef[:, absent].any() or (counts < 0).any():
+        raise ModelFileError("its representatives do not belong to its classes")
+    _check_unit_rows("representatives", directions)
+    scales = None
+    if place.has("feature_scales"):
+        scales = place.take("feature_scales", (n_features,), ("float64",))
+        if (scales <= 0).any():
+            raise ModelFileError("it has scales of features that are not above zero")
+    return FittedModel(
+        directions=directions,
+        representative_classes=owners.astype(np.intp, copy=False),
+        representative_counts=whole_if_so(counts),
+        dual_coef=dual_coef,
+        intercept=place.take("intercept", (len(classes),), ("float64",)),
+        kernel=build_kernel(tree["kernel"]),
+        lift=lift,
+        classes=classes,
+        temperature=number_of(tree, "temperature", np.finfo(float).tiny),
+        feature_scales=scales,
+        squash=_build_squash(place, n_features),
+    )
+
+
+def _build_squash(place: Place, n_features: int) -> Squash | None:
+    if not place.has("squash_centers"):
+        return None
+    arrays = {
+        field.name: place.take(f"squash_{field.name}", (n_features,), ("float64",))
+        for field in fields(Squash)
+    }
+    if (arrays["widths"] <= 0).any() or (arrays["gains"] <= 0).any():
+        raise ModelFileError("it squashes features by what is not above zero")
+    return Squash(**arrays)
+
+
+def _describe_voting(voting: PatchVotingClassifier, place: Place) -> dict[str, Any]:
+    return {
+        "features": describe_features(voting),
+        "vote": voting.vote,
+        "image_shape": list(voting.image_shape_),
+        "patch_shape": list(voting.patch_shape_),
+        "score_method": voting.score_method_,
+        "classifier": describe(voting.classifier_, place.below("classifier")),
+    }
+
+
+def _build_voting(tree: dict[str, Any], place: Place) -> PatchVotingClassifier:
+    classifier = build(tree["classifier"], place.below("classifier"))
+    image_shape, patch_shape = shape_of(tree["image_shape"]), shape_of(tree["patch_shape"])
+    if tree["score_method"] not in ("decision_function", "predict_proba", "predict"):
+        raise ModelFileError(f"its score method is {tree['score_method']!r}")
+    if tree["vote"] not in ("majority", "sum"):
+        raise ModelFileError(f"its vote is {tree['vote']!r}")
+    voting = PatchVotingClassifier(
+        clone(classifier), patch_shape=patch_shape, vote=tree["vote"], image_shape=image_shape
+    )
+    if set_features(voting, tree) != image_shape[0] * image_shape[1]:
+        raise ModelFileError("its images are not of the size that it was trained on")
+    voting.classifier_ = classifier
+    voting.classes_ = classifier.classes_
+    voting.image_shape_ = image_shape
+    voting.patch_shape_ = patch_shape
+    voting.score_method_ = tree["score_method"]
+    return voting
+
+
+_Describe = Callable[[Any, Place], dict[str, Any]]
+
+_Build = Callable[[dict[str, Any], Place], Any]
+
+_KINDS: dict[type, tuple[_Describe, _Build]] = {
+    KMeansKernelClassifier: (_describe_classifier, _build_classifier),
+    PatchVotingClassifier: (_describe_voting, _build_voting),
+    Pipeline: (_describe_pipeline, _build_pipeline),
+    PixelNormalizer: (_describe_pixels, _build_pixels(PixelNormalizer)),
+    FourierFeatures: (_describe_pixels, _build_pixels(FourierFeatures)),
+    Deskewer: (_describe_pixels, _build_pixels(Deskewer)),
+    OrientedGradients: (_describe_pixels, _build_pixels(OrientedGradients)),
+    EdgePatterns: (_describe_patterns, _build_patterns),
+    LearnedMetric: (_describe_metric, _build_metric),
+    StandardScaler: (_describe_scaler, _build_scaler),
+}

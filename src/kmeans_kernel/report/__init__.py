@@ -1,0 +1,42 @@
+"""What there is to know about a fitted model, a data set or a fit to come: figures and pictures."""
+
+from typing import TYPE_CHECKING
+
+from kmeans_kernel.utils.contents import lazy_names
+
+if TYPE_CHECKING:
+    from kmeans_kernel.report._evaluation import Evaluation, evaluate
+    from kmeans_kernel.report._inspection import describe, representative_images
+    from kmeans_kernel.report._planning import Plan, Problem, Rates, measure_rates, plan
+    from kmeans_kernel.report._plots import plot_explanation, plot_growth
+
+__all__ = [
+    "Evaluation",
+    "Plan",
+    "Problem",
+    "Rates",
+    "describe",
+    "evaluate",
+    "measure_rates",
+    "plan",
+    "plot_explanation",
+    "plot_growth",
+    "representative_images",
+]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "Evaluation": "_evaluation",
+        "Plan": "_planning",
+        "Problem": "_planning",
+        "Rates": "_planning",
+        "describe": "_inspection",
+        "evaluate": "_evaluation",
+        "measure_rates": "_planning",
+        "plan": "_planning",
+        "plot_explanation": "_plots",
+        "plot_growth": "_plots",
+        "representative_images": "_inspection",
+    },
+)

@@ -1,0 +1,172 @@
+"""Pictures of what a classifier does; matplotlib is imported when one is drawn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kmeans_kernel.estimators._explanation import Explanation, Voice
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from kmeans_kernel.estimators._classifier import KMeansKernelClassifier
+
+FOR, AGAINST, QUIET = "#1b7837", "#b35806", "#6b7280"
+
+
+def plot_explanation(
+    explanation: Explanation,
+    row: int = 0,
+    *,
+    n: int = 5,
+    image_shape: tuple[int, int] | None = None,
+) -> Figure:
+    """Draw the representatives that spoke loudest for and against a label.
+
+    Parameters
+    ----------
+    explanation : of `KMeansKernelClassifier.explain`
+    row : which of its rows
+    n : how many representatives for, and how many against
+    image_shape : height and width, to draw rows as images; they may have more features after the
+        pixels. None draws bars alone
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    from matplotlib.figure import Figure
+
+    if not 0 <= row < len(explanation):
+        raise IndexError(f"row must be one of the {len(explanation)} explained rows, got {row}.")
+    if image_shape is not None:
+        n_pixels = image_shape[0] * image_shape[1]
+        if n_pixels > explanation.X.shape[1]:
+            raise ValueError(
+                f"image_shape {image_shape} has {n_pixels} pixels, and a row only "
+                f"{explanation.X.shape[1]} features."
+            )
+    spoke_for, against = explanation.loudest(row, n)
+    title = (
+        f"Why {explanation.labels[row]}: score {explanation.scores[row]:.2f} = "
+        f"{explanation.intercepts[row]:+.2f} and what {len(explanation.representative_classes)} "
+        "representatives add"
+    )
+    if image_shape is None:
+        figure = Figure(
+            figsize=(7, 1.4 + 0.32 * (len(spoke_for) + len(against))), layout="constrained"
+        )
+        _draw_bars(figure.subplots(), explanation, row, spoke_for, against)
+    else:
+        figure = Figure(figsize=(1.25 * (n + 1.4), 3.9), layout="constrained")
+        _draw_images(figure, explanation, row, spoke_for, against, n, image_shape)
+    figure.suptitle(title, fontsize=10, parse_math=False)
+    return figure
+
+
+def plot_growth(classifier: KMeansKernelClassifier) -> Figure:
+    """Draw the held-out error against the number of representatives, and the one that was chosen.
+
+    Parameters
+    ----------
+    classifier : a KMeansKernelClassifier fitted with n_representatives="auto"
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    from matplotlib.figure import Figure
+
+    steps = classifier.growth_
+    if not steps:
+        raise ValueError(
+            "there is no growth to draw: fit the classifier with n_representatives='auto'."
+        )
+    figure = Figure(figsize=(5.5, 3.4), layout="constrained")
+    axes = figure.subplots()
+    numbers = [step.n_representatives for step in steps]
+    errors = [100 * step.held_out_error for step in steps]
+    axes.plot(numbers, errors, "o-", color=QUIET)
+    chosen = numbers.index(classifier.n_representatives_)
+    axes.plot(numbers[chosen], errors[chosen], "o", color=FOR, markersize=10)
+    axes.annotate(
+        f"Q = {numbers[chosen]}: {errors[chosen]:.2f} %", (numbers[chosen], errors[chosen]),
+        xytext=(0, 12), textcoords="offset points", ha="center", color=FOR, fontweight="bold",
+    )  # fmt: skip
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(numbers, [str(number) for number in numbers])
+    axes.set_ylim(0, 1.25 * max(errors) if max(errors) > 0 else 1.0)
+    axes.set_xlabel("representatives of each class")
+    axes.set_ylabel("held-out error, %")
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def _draw_bars(
+    axes: Axes,
+    explanation: Explanation,
+    row: int,
+    spoke_for: list[Voice],
+    against: list[Voice],
+) -> None:
+    voices = [*spoke_for, *against[::-1]]
+    total = float(explanation.contributions[row].sum())
+    rest = total - sum(voice.contribution for voice in voices)
+    names = [f"{voice.label}, stands for {voice.rows:g}" for voice in voices]
+    values = [voice.contribution for voice in voices]
+    colours = [FOR if value > 0 else AGAINST for value in values]
+    places = np.arange(len(values) + 1)
+    axes.barh(places, [*values, rest], color=[*colours, QUIET])
+    axes.set_yticks(places, [*names, "all others"], parse_math=False)
+    axes.invert_yaxis()
+    axes.axvline(0, color="black", linewidth=0.8)
+    axes.set_xlabel("contribution to the score")
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.margins(x=0.14)
+    for place, value in zip(places, [*values, rest], strict=True):
+        axes.annotate(
+            f"{value:+.3f}", (value, place), xytext=(3 if value >= 0 else -3, 0),
+            textcoords="offset points", va="center", ha="left" if value >= 0 else "right",
+            fontsize=8,
+        )  # fmt: skip
+
+
+def _draw_images(
+    figure: Figure,
+    explanation: Explanation,
+    row: int,
+    spoke_for: list[Voice],
+    against: list[Voice],
+    n: int,
+    image_shape: tuple[int, int],
+) -> None:
+    grid = figure.add_gridspec(2, n + 1, width_ratios=[1.4, *[1.0] * n])
+    own = figure.add_subplot(grid[:, 0])
+    _show(own, explanation.X[row], image_shape)
+    own.set_title("the row", fontsize=9)
+    for line, (voices, colour, word) in enumerate(
+        [(spoke_for, FOR, "for"), (against, AGAINST, "against")]
+    ):
+        for k in range(n):
+            axes = figure.add_subplot(grid[line, k + 1])
+            if k >= len(voices):
+                axes.set_axis_off()
+                continue
+            voice = voices[k]
+            _show(axes, explanation.representatives[voice.representative], image_shape)
+            axes.set_title(
+                f"{voice.contribution:+.3f}", fontsize=9, color=colour, fontweight="bold"
+            )
+            axes.set_xlabel(f"{voice.label}, of {voice.rows:g}", fontsize=8, parse_math=False)
+            if k == 0:
+                axes.set_ylabel(word, fontsize=9, color=colour)
+
+
+def _show(axes: Axes, values: Any, image_shape: tuple[int, int]) -> None:
+    height, width = image_shape
+    axes.imshow(np.asarray(values[: height * width]).reshape(height, width), cmap="gray_r")
+    axes.set(xticks=[], yticks=[])
+    axes.spines[:].set_color("#d1d5db")

@@ -1,0 +1,155 @@
+"""Result files: where a figure was measured, and how a long list of measurements is resumed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from threading import Thread
+from time import sleep
+from typing import Any
+
+from kmeans_kernel.utils.files import write_whole
+
+PACKAGES = ("kmeans-kernel", "numpy", "scipy", "scikit-learn")
+
+
+def facts(packages: Iterable[str] = ()) -> dict[str, object]:
+    """Return the versions and the machine, as far as they bear on a measurement."""
+    return {
+        "python": platform.python_version(),
+        **{name: found for name in (*PACKAGES, *packages) if (found := version_of(name))},
+        "cores": available_cores(),
+        "system": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def available_cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def version_of(package: str) -> str | None:
+    """Return the version of a package, None if it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def memory_bytes(*, peak: bool) -> int:
+    """Return the memory that this process holds, or the most it held at once; 0 but on Linux."""
+    name = "VmHWM" if peak else "VmRSS"
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return 0
+    lines = status.read_text(encoding="ascii").splitlines()
+    found = next((line for line in lines if line.startswith(name)), None)
+    return 0 if found is None else 1024 * int(found.split()[1])
+
+
+def write_json(path: Path, content: object) -> None:
+    """Write a result file, whole or not at all."""
+    write_whole(path, (json.dumps(content, indent=1) + "\n").encode())
+
+
+def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Write a result file, one line for each row."""
+    lines = ",\n".join(json.dumps(row) for row in rows)
+    write_whole(path, f'{{"rows": [\n{lines}\n]}}\n'.encode())
+
+
+def read_json(path: Path) -> Any:
+    """Return the content of a result file."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def read_rows(path: Path, *needed: str) -> list[dict[str, Any]]:
+    """Return the rows of a result file, none if it is not there; each has the keys needed."""
+    if not path.exists():
+        return []
+    try:
+        rows: list[dict[str, Any]] = read_json(path)["rows"]
+        if not all(isinstance(row, dict) and set(needed) <= set(row) for row in rows):
+            raise TypeError
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"{path} is not a result file of ours; move it away, or name another folder."
+        ) from error
+    return rows
+
+
+def forget_peak() -> None:
+    """Let the most memory held at once be counted from now on, where the system can."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+
+
+def answer(measure: Callable[..., dict[str, Any]]) -> bool:
+    """Do the job on the command line, if there is one, as `in_fresh_process` asks for it.
+
+    What goes wrong is told in one line.
+    """
+    if len(sys.argv) != 2 or not sys.argv[1].startswith("{"):
+        return False
+    Thread(target=_leave_with_parent, args=(os.getppid(),), daemon=True).start()
+    try:
+        row = measure(**json.loads(sys.argv[1]))
+    except (OSError, ValueError, MemoryError, KeyboardInterrupt) as error:
+        sys.stderr.write(f"{type(error).__name__}: {' '.join(str(error).split())}\n")
+        sys.exit(1)
+    sys.stdout.write(json.dumps(row) + "\n")
+    return True
+
+
+def _leave_with_parent(parent: int) -> None:
+    """End this process soon after the one that waits for its answer was killed."""
+    while os.getppid() == parent:
+        sleep(0.5)
+    os._exit(1)
+
+
+def in_fresh_process(module: str, job: dict[str, object]) -> dict[str, object]:
+    """Run `python -m module JOB` and return the JSON that it prints last.
+
+    A process of its own gives each measurement its own peak memory and the same start.
+    """
+    command = [sys.executable, "-m", module, json.dumps(job)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603
+    if done.returncode != 0:
+        last = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1]
+        raise OSError(f"the run {json.dumps(job)} failed: {last}")
+    result: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+def missing_jobs(path: Path, jobs: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the jobs that have no row in the file yet."""
+    rows = read_rows(path)
+    return [job for job in jobs if not any(job.items() <= row.items() for row in rows)]
+
+
+def run_jobs(
+    path: Path,
+    jobs: Iterable[dict[str, Any]],
+    measure: Callable[[dict[str, Any]], dict[str, Any]],
+    packages: Iterable[str] = (),
+    on_row: Callable[[dict[str, Any]], None] | None = None,
+) -> None:
+    """Measure the jobs that have no row in the file yet; each row is written when it is done."""
+    for job in missing_jobs(path, jobs):
+        row = {**job, **measure(job), "machine": facts(packages)}
+        write_rows(path, [*read_rows(path), row])
+        (on_row or _print_row)(row)
+
+
+def _print_row(row: dict[str, Any]) -> None:
+    print(json.dumps(row), flush=True)  # noqa: T201

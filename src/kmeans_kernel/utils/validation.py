@@ -1,0 +1,250 @@
+"""The door: what every estimator checks once, so that the core can trust its input."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array, issparse
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    column_or_1d,
+    validate_data,
+)
+
+from kmeans_kernel.core.arrays.blocking import row_blocks
+from kmeans_kernel.core.arrays.lazy import LazyRows
+from kmeans_kernel.core.arrays.sparse import Matrix
+
+# What decides chance, as scikit-learn has it.
+RandomState: TypeAlias = int | np.random.RandomState | None
+
+
+def check_count(owner: object, name: str, maximum: int | None = None) -> int:
+    """Return the whole number in `owner.name`, at least 1 and at most `maximum`."""
+    value = getattr(owner, name)
+    if not is_count(value) or (maximum is not None and value > maximum):
+        bound = "" if maximum is None else f" and at most {maximum}"
+        raise _bad_parameter(owner, name, f"a whole number of at least 1{bound}")
+    return int(value)
+
+
+def is_count(value: object) -> bool:
+    """Say whether a value is a whole number of at least 1."""
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+
+
+def check_jobs(owner: object) -> None:
+    """Refuse a number of jobs that is none."""
+    value = getattr(owner, "n_jobs", None)
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if value is not None and not (whole and value != 0):
+        raise _bad_parameter(owner, "n_jobs", "a whole number other than 0, or None")
+
+
+def check_shape(owner: object, name: str) -> tuple[int, int]:
+    """Return the height and width in `owner.name`."""
+    value = getattr(owner, name)
+    if isinstance(value, tuple | list) and len(value) == 2 and all(map(is_count, value)):
+        return int(value[0]), int(value[1])
+    raise _bad_parameter(owner, name, "two whole numbers of at least 1, (height, width)")
+
+
+def check_number(
+    owner: object, name: str, *, minimum: float = 0.0, above: bool = False, maximum: float = 1e30
+) -> float:
+    """Return the number in `owner.name`, at least `minimum`, or above it, up to `maximum`."""
+    value = getattr(owner, name)
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    fits = is_number and (value > minimum if above else value >= minimum) and value <= maximum
+    if not fits:
+        bound = f"above {minimum:g}" if above else f"of at least {minimum:g}"
+        raise _bad_parameter(owner, name, f"a number {bound} and at most {maximum:g}")
+    return float(value)
+
+
+def check_auto(owner: object, name: str, **bounds: Any) -> float | None:
+    """Return the number in `owner.name` as `check_number` does, or None for "auto"."""
+    if isinstance(getattr(owner, name), str) and getattr(owner, name) == "auto":
+        return None
+    return check_number(owner, name, **bounds)
+
+
+def check_option(owner: object, name: str, *options: str) -> str:
+    """Return the string in `owner.name`, one of the options."""
+    value = getattr(owner, name)
+    if not isinstance(value, str) or value not in options:
+        raise _bad_parameter(owner, name, "one of " + ", ".join(map(repr, options)))
+    return value
+
+
+def check_rows(estimator: Any, X: Any, *, reset: bool) -> Matrix:
+    """Return X as finite float rows, as `as_floats` does, or say what is wrong.
+
+    `reset` is True in `fit`, where the features are counted and named, and False after it. Sparse
+    rows are CSR, without stored zeros and with their indices in order.
+    """
+    return as_floats(_check(estimator, X, reset=reset, accept_sparse="csr"))
+
+
+def check_pixels(estimator: Any, X: Any, *, reset: bool) -> npt.NDArray[Any]:
+    """Return images or rows of pixels as finite rows, in the type they came in (bytes stay bytes).
+
+    Images (n, height, width) are flattened; what is not an image must be rows.
+    """
+    if isinstance(X, list | tuple):
+        X = np.asarray(X)
+    if getattr(X, "ndim", 2) == 3:
+        X = np.asarray(X).reshape(len(X), int(np.prod(X.shape[1:])))
+    rows: npt.NDArray[Any] = _check(estimator, X, reset=reset)
+    return rows
+
+
+def check_lazy_rows(estimator: Any, X: LazyRows, *, reset: bool) -> None:
+    """Count the features of rows that are made when they are asked for, or compare the count."""
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+
+
+def check_rows_and_labels(
+    estimator: Any, X: Any, y: Any, *, reset: bool = True
+) -> tuple[Matrix, Any]:
+    """Return X as `check_rows` does and y as a one-dimensional array of labels."""
+    if isinstance(X, LazyRows):
+        check_lazy_rows(estimator, X, reset=reset)
+        check_consistent_length(X, y)
+        return X, column_or_1d(y)
+    rows, labels = _check(estimator, X, y=y, reset=reset, accept_sparse="csr")
+    return as_floats(rows), labels
+
+
+def check_weights(
+    estimator: Any,
+    sample_weight: Any,
+    X: Any,
+    classes: npt.NDArray[Any],
+    codes: npt.NDArray[np.intp],
+) -> npt.NDArray[np.float64] | None:
+    """Return the (n,) weights of rows, those of their classes multiplied in; None for ones."""
+    class_weight = estimator.class_weight
+    if sample_weight is None and class_weight is None:
+        return None
+    weights: npt.NDArray[np.float64] = _check_sample_weight(
+        sample_weight, X, dtype=np.float64, ensure_non_negative=True
+    )
+    totals = np.bincount(codes, weights, len(classes))
+    factors = class_factors(type(estimator).__name__, class_weight, classes, totals)
+    return weights if factors is None else np.asarray(weights * factors[codes])
+
+
+def class_factors(
+    owner: str, class_weight: Any, classes: npt.NDArray[Any], totals: npt.NDArray[Any]
+) -> npt.NDArray[np.float64] | None:
+    """Return what the weights of each class are multiplied by; None for ones.
+
+    `totals` are the weights of the classes as they are.
+    """
+    if class_weight is None:
+        return None
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        factors = totals.sum() / (len(classes) * np.where(totals > 0, totals, 1.0))
+    elif isinstance(class_weight, dict):
+        unknown = sorted(set(class_weight) - set(classes.tolist()), key=str)
+        if unknown:
+            raise ValueError(
+                f"class_weight has a weight for {unknown[0]!r}, which is no class of y; its "
+                f"classes are {classes.tolist()[:10]}."
+            )
+        factors = np.array([class_weight.get(label, 1.0) for label in classes.tolist()])
+        if not (np.isfinite(factors).all() and (factors >= 0).all() and factors.any()):
+            raise ValueError(
+                f"class_weight must hold finite numbers of at least 0, not all 0, got "
+                f"{class_weight!r}."
+            )
+    else:
+        raise ValueError(
+            f"The 'class_weight' parameter of {owner} must be a dict from labels to weights, "
+            f"'balanced' or None, got {class_weight!r}."
+        )
+    return np.asarray(factors, dtype=np.float64)
+
+
+def as_floats(X: Matrix) -> Matrix:
+    """Return numbers as float32 where that loses nothing (up to two bytes each, or float32)."""
+    narrow = X.dtype == np.float32 or X.dtype.itemsize <= 2
+    dtype = np.float32 if narrow else np.float64
+    if not issparse(X):
+        return X.astype(dtype, copy=False)
+    rows = csr_array(X.astype(dtype, copy=False))
+    if not rows.has_canonical_format or not rows.data.all():
+        rows = rows.copy()  # what was given stays as it is
+        rows.sum_duplicates()
+        rows.eliminate_zeros()
+    return rows
+
+
+def codes_of(y: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
+    """Return the sorted labels in y and the position of each entry among them."""
+    try:
+        classes, codes = np.unique(y, return_inverse=True)
+    except TypeError as error:
+        kinds = sorted({type(label).__name__ for label in y})
+        raise ValueError(
+            f"y must hold labels of one type that can be sorted, got {', '.join(kinds)}. Convert "
+            "them first, for example with astype(str), and drop rows without a label."
+        ) from error
+    return classes, codes
+
+
+def _check(estimator: Any, X: Any, **options: Any) -> Any:
+    try:
+        checked = validate_data(estimator, X, ensure_all_finite=False, dtype="numeric", **options)
+    except (ValueError, np.exceptions.DTypePromotionError) as error:
+        if "string" not in str(error) and isinstance(error, ValueError):
+            raise
+        raise ValueError(
+            f"X must hold numbers, got text or dates ({error}). Encode such columns first, for "
+            "example with sklearn.preprocessing.OneHotEncoder."
+        ) from error
+    names = getattr(estimator, "feature_names_in_", None)
+    X = checked[0] if isinstance(checked, tuple) else checked
+    check_finite(type(estimator).__name__, X, names)
+    return checked
+
+
+def check_finite(owner: str, X: Any, names: Any = None, where: str = "") -> None:
+    """Refuse what is no finite number, and say where it is: in which row, after `where`."""
+    if X.dtype.kind != "f":
+        return
+    if issparse(X):
+        if not np.isfinite(X.data).all():
+            raise ValueError(
+                f"Input X contains NaN or infinity among its stored entries, but "
+                f"{owner} needs finite numbers. Fill or drop them first."
+            )
+        return
+    for rows in row_blocks(*X.shape):
+        block = X[rows]
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = block.sum(dtype=np.float64)
+        if np.isfinite(total) or np.isfinite(block).all():
+            continue
+        row, column = np.argwhere(~np.isfinite(block))[0]
+        column_name = f"column {column}" if names is None else f"column {names[column]!r}"
+        if np.isnan(block[row, column]):
+            what, remedy = "NaN", "Fill missing values first, for example with SimpleImputer"
+        else:
+            what, remedy = "infinity", "Replace or drop such rows first"
+        raise ValueError(
+            f"Input X contains {what} ({where}row {rows.start + row}, {column_name}), but "
+            f"{owner} needs finite numbers. {remedy}."
+        )
+
+
+def _bad_parameter(owner: object, name: str, expected: str) -> ValueError:
+    return ValueError(
+        f"The {name!r} parameter of {type(owner).__name__} must be {expected}, "
+        f"got {getattr(owner, name)!r}."
+    )

@@ -1,0 +1,80 @@
+import numpy as np
+import pytest
+
+from kmeans_kernel import KMeansKernelClassifier
+from kmeans_kernel.data import load_digits
+from kmeans_kernel.report import plot_explanation
+from tests.reference import kernels as naive_kernels
+from tests.reference import model as naive_model
+
+
+@pytest.fixture(scope="module")
+def digits():
+    found = load_digits()
+    return found.X_train.reshape(-1, 64).astype(float), found.y_train
+
+
+@pytest.fixture(scope="module")
+def classifier(digits):
+    X, y = digits
+    return KMeansKernelClassifier(5, random_state=0, feature_scales="learned").fit(X, y)
+
+
+def test_contributions_add_up_to_the_score(classifier, digits):
+    X = digits[0][:50]
+    found = classifier.explain(X)
+    scores = classifier.decision_function(X)
+    total = found.contributions.sum(axis=1) + found.intercepts
+    np.testing.assert_allclose(total, scores.max(axis=1), atol=1e-6)
+    np.testing.assert_allclose(found.scores, scores.max(axis=1), atol=1e-6)
+    np.testing.assert_array_equal(found.labels, classifier.predict(X))
+    other = classifier.explain(X, 3)
+    np.testing.assert_allclose(other.scores, scores[:, 3], atol=1e-6)
+    each = classifier.explain(X, digits[1][:50])
+    np.testing.assert_allclose(each.scores, scores[np.arange(50), digits[1][:50]], atol=1e-6)
+
+
+def test_contributions_equal_the_twin(rng):
+    X, y = rng.normal(size=(60, 3)), np.array(["no", "yes"])[rng.integers(0, 2, 60)]
+    found = KMeansKernelClassifier(4, random_state=0, feature_scales=None).fit(X, y)
+    model = found.model_
+    expected = naive_model.contributions(
+        X[:7], model.directions, model.dual_coef, [1] * 7,
+        lambda cosine: naive_kernels.gaussian(cosine, found.gamma_), found.lift_,
+    )  # fmt: skip
+    np.testing.assert_allclose(found.explain(X[:7], "yes").contributions, expected, atol=1e-9)
+
+
+def test_the_loudest_come_first_and_classes_add_up(classifier, digits):
+    found = classifier.explain(digits[0][:5])
+    spoke_for, against = found.loudest(2, 3)
+    own = found.contributions[2]
+    assert spoke_for[0].contribution == own.max()
+    assert against[0].contribution == own.min()
+    assert [v.contribution for v in spoke_for] == sorted(own)[::-1][:3]
+    first = spoke_for[0]
+    assert first.label == classifier.representative_classes_[first.representative]
+    assert first.rows == classifier.representative_counts_[first.representative]
+    assert sum(found.by_class(2).values()) == pytest.approx(own.sum())
+    assert len(found) == 5
+
+
+def test_labels_that_are_none_are_refused(classifier, digits):
+    with pytest.raises(ValueError, match="holds 77, which is no class"):
+        classifier.explain(digits[0][:2], 77)
+    with pytest.raises(ValueError, match="one for each of the 2 rows"):
+        classifier.explain(digits[0][:2], [1, 2, 3])
+
+
+def test_images_are_drawn_as_images_and_rows_as_bars(classifier, digits):
+    found = classifier.explain(digits[0][:2])
+    drawn = plot_explanation(found, 1, n=3, image_shape=(8, 8))
+    assert sum(len(axes.images) for axes in drawn.axes) == 7
+    bars = plot_explanation(found, n=3).axes[0].patches
+    assert len(bars) == 7
+    widths = sum(bar.get_width() for bar in bars)
+    assert widths == pytest.approx(found.contributions[0].sum())
+    with pytest.raises(IndexError, match="one of the 2 explained rows, got 5"):
+        plot_explanation(found, 5)
+    with pytest.raises(ValueError, match="100 pixels, and a row only 64"):
+        plot_explanation(found, image_shape=(10, 10))

@@ -1,0 +1,174 @@
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+from kmeans_kernel.core.arrays.executor import ALONE, shares
+from kmeans_kernel.utils.threads import CalledOff, Threads, _blas, threads_for
+
+
+def blas_threads():
+    """The threads of NumPy's and SciPy's BLAS; other tests may have loaded peers with their own."""
+    return {lib["num_threads"] for lib in _blas().info()}
+
+
+@pytest.fixture(autouse=True)
+def two_blas_threads():
+    with threadpool_limits(2, user_api="blas"):
+        yield
+        assert blas_threads() == {2}  # whatever a test did, BLAS has its threads back
+
+
+@pytest.mark.parametrize("workers", [ALONE, Threads(2), Threads(5)], ids=["alone", "two", "five"])
+def test_results_come_in_the_order_of_the_items(workers):
+    def slower_at_first(k):
+        time.sleep(0.01 / (k + 1))
+        return k * k
+
+    assert workers.map(slower_at_first, range(6)) == [k * k for k in range(6)]
+    assert workers.map(slower_at_first, []) == []
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+@pytest.mark.parametrize("n", [0, 1, 5, 12])
+def test_shares_hold_every_item_once(count, n):
+    dealt = shares(range(n), Threads(count))
+    assert len(dealt) == count
+    assert sorted(item for share in dealt for item in share) == list(range(n))
+
+
+def test_there_are_as_many_as_blas_has():
+    assert Threads().count == 2
+    with threadpool_limits(1):
+        assert Threads().count == 1
+    together = threading.Barrier(2, timeout=10)
+    Threads().map(lambda _: together.wait(), range(2))  # would wait for ever if one by one
+
+
+def test_blas_is_single_threaded_inside():
+    seen = Threads().map(lambda _: (blas_threads(), Threads().count), range(4))
+    assert seen == [({1}, 1)] * 4
+
+
+def test_a_second_one_does_without_and_both_leave_blas_as_it_was():
+    """In either order of leaving."""
+    for first_leaves_first in (True, False):
+        inside, leave = threading.Event(), threading.Event()
+
+        def other(inside=inside, leave=leave):
+            with threads_for(1.0):
+                assert Threads(2).map(lambda k: k, range(3)) == [0, 1, 2]
+                inside.set()
+                leave.wait(10)
+
+        thread = threading.Thread(target=other)
+        with threads_for(1.0):
+            thread.start()
+            assert inside.wait(10)
+            assert blas_threads() == {1}
+            if not first_leaves_first:
+                leave.set()
+                thread.join()
+        leave.set()
+        thread.join()
+        assert blas_threads() == {2}
+    # and another thread may limit BLAS afterwards, as anyone may
+    seen = []
+    thread = threading.Thread(target=lambda: seen.append(limited_to_one()))
+    with threadpool_limits(None):
+        pass
+    thread.start()
+    thread.join()
+    assert seen
+
+
+def limited_to_one():
+    with threadpool_limits(1, user_api="blas"):
+        return blas_threads()
+
+
+def test_products_are_right_while_another_thread_comes_and_goes(rng):
+    X, done = rng.normal(size=(40, 5)), threading.Event()
+
+    def come_and_go():
+        while not done.is_set():
+            with threads_for(1.0):
+                pass
+
+    thread = threading.Thread(target=come_and_go)
+    thread.start()
+    for _ in range(200):
+        workers = Threads()
+        parts = workers.map(lambda share: X[list(share)].sum(), shares(range(40), workers))
+        assert sum(parts) == pytest.approx(X.sum())
+    done.set()
+    thread.join()
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+def test_a_failure_ends_the_other_pieces_and_reaches_the_caller(failing):
+    workers = Threads(2)
+    ended = []
+
+    def piece(k):
+        if k == failing:
+            raise ZeroDivisionError
+        for _ in range(1000):
+            time.sleep(0.01)
+            try:
+                workers.checkpoint()
+            except CalledOff:
+                ended.append(k)
+                raise
+
+    start = time.perf_counter()
+    with pytest.raises(ZeroDivisionError):
+        workers.map(piece, range(6))
+    assert time.perf_counter() - start < 5
+    assert len(ended) <= 2  # those at work, and none that waited
+    assert workers.map(lambda k: workers.checkpoint(), range(3)) == [None] * 3  # used again
+    ALONE.checkpoint()
+
+
+def test_an_interrupt_ends_a_fit_soon():
+    code = (
+        "import numpy as np, kmeans_kernel\n"
+        "X = np.random.default_rng(0).normal(size=(60_000, 100))\n"
+        "print('begun', flush=True)\n"
+        "kmeans_kernel.KMeansKernelClassifier(12_000).fit(X, np.arange(60_000) % 2)\n"
+    )
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "2"}
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env=environment, start_new_session=True,
+    ) as process:  # fmt: skip
+        process.stdout.readline()
+        time.sleep(3)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert said.decode().splitlines()[-1].startswith("KeyboardInterrupt")
+
+
+def test_threads_and_one_thread_compute_the_same(rng):
+    X = rng.normal(size=(50, 20))
+    parts = [X[k::5] for k in range(5)]
+    for alone, threaded in zip(
+        ALONE.map(lambda part: part @ X.T, parts),
+        Threads(2).map(lambda part: part @ X.T, parts),
+        strict=True,
+    ):
+        np.testing.assert_allclose(alone, threaded, atol=1e-12)
+
+
+def test_little_work_gets_one_thread():
+    with threads_for(1e3) as workers:
+        assert workers.count == 1
+        assert blas_threads() == {1}
+    with threads_for(1e12) as workers:
+        assert workers.count == 2
