@@ -31,7 +31,8 @@ from kmeans_kernel import KMeansKernelClassifier, paper
 from kmeans_kernel.core.arrays.samples import Labelled, Placement, Samples
 from kmeans_kernel.core.clustering.representatives import KMeans, Unwatched, represent
 from kmeans_kernel.core.clustering.spherical_kmeans import cluster
-from kmeans_kernel.core.kernels.kernels import ExactGram, Gaussian, Polynomial, gram_matrix
+from kmeans_kernel.core.kernels.gram import ExactGram, gram_matrix
+from kmeans_kernel.core.kernels.kernels import Gaussian, Polynomial
 from kmeans_kernel.core.model.fitted_model import FittedModel
 from kmeans_kernel.core.solvers.conjugate_gradients import ACCEPTABLE, solve_by_conjugate_gradients
 from kmeans_kernel.core.solvers.dual import solve_on_representatives

@@ -20,7 +20,8 @@ from kmeans_kernel import paper
 from kmeans_kernel.core.clustering import spherical_kmeans as _spherical_kmeans
 from kmeans_kernel.core.clustering.assignment import assign
 from kmeans_kernel.core.clustering.spherical_kmeans import cluster
-from kmeans_kernel.core.kernels.kernels import ExactGram, Polynomial, gram_matrix
+from kmeans_kernel.core.kernels.gram import ExactGram, gram_matrix
+from kmeans_kernel.core.kernels.kernels import Polynomial
 from kmeans_kernel.core.solvers.dual import solve_on_representatives
 from kmeans_kernel.data import load_mnist
 from kmeans_kernel.report._records import run_jobs

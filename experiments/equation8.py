@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from kmeans_kernel import paper
-from kmeans_kernel.core.arrays.blocking import row_blocks
+from kmeans_kernel.core.arrays.matrices import row_blocks
 from kmeans_kernel.core.arrays.sphere import unit_rows
 from kmeans_kernel.core.model.fitted_model import FittedModel
 from kmeans_kernel.data import load_mnist

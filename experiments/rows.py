@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from kmeans_kernel import KMeansKernelClassifier, LearnedMetric, PixelNormalizer
+from kmeans_kernel import KMeansKernelClassifier, AGOPProjection, PixelNormalizer
 from kmeans_kernel.data import load_mnist
 from kmeans_kernel.report._records import answer, in_fresh_process, run_jobs
 
@@ -66,7 +66,7 @@ def pipeline(
 ) -> Pipeline:
     """Return the classifier of a row; nothing is left to choose."""
     given: dict[str, Any] = {"lift": 0.0, "random_state": 0}
-    metric = LearnedMetric(n_components or 1, gamma=2.0, regularization=1e-6, **given)
+    metric = AGOPProjection(n_components or 1, gamma=2.0, regularization=1e-6, **given)
     return make_pipeline(
         "passthrough" if n_components is None else metric,
         KMeansKernelClassifier(

@@ -11,11 +11,11 @@ from kmeans_kernel.utils.contents import lazy_names
 if TYPE_CHECKING:
     from kmeans_kernel import data, export, paper, report
     from kmeans_kernel.estimators import (
+        AGOPProjection,
         Deskewer,
         EdgePatterns,
         FourierFeatures,
         KMeansKernelClassifier,
-        LearnedMetric,
         OrientedGradients,
         PatchVotingClassifier,
         PixelNormalizer,
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AGOPProjection",
     "Deskewer",
     "EdgePatterns",
     "FourierFeatures",
     "KMeansKernelClassifier",
-    "LearnedMetric",
     "OrientedGradients",
     "PatchVotingClassifier",
     "PixelNormalizer",

@@ -54,7 +54,7 @@ def classifier(
         tol=1e-6,
         max_iter=300,
         feature_scales=None,
-        squash=None,
+        feature_transform=None,
         random_state=random_state,
         verbose=verbose,
     )

@@ -99,13 +99,13 @@ def test_missing_values_are_told_or_dropped(tmp_path):
         (b"\0\0\x08\x03\0\0", "x.idx", {}, "could not be read as idx"),
     ],
 )
-def test_what_cannot_be_read_is_told_in_one_sentence(content, name, options, message, tmp_path):
-    with pytest.raises(DataFileError, match=message) as told:
+def test_unreadable_files_are_refused_in_one_sentence(content, name, options, message, tmp_path):
+    with pytest.raises(DataFileError, match=message) as caught:
         read_table(write(tmp_path, content, name), **options)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(caught.value)
 
 
-def test_what_is_no_file_is_told(tmp_path):
+def test_directories_and_absent_files_are_refused(tmp_path):
     with pytest.raises(DataFileError, match="is a directory"):
         read_table(tmp_path)
     with pytest.raises(DataFileError, match="there is no file"):
@@ -171,7 +171,7 @@ def test_labels_of_parquet(values, expected, tmp_path):
 
 
 @pytest.mark.parametrize("values", [[[1], [2]], [{"a": 1}, {"a": 2}], [b"x", b"y"]])
-def test_what_is_no_label_is_told(values, tmp_path):
+def test_columns_that_are_no_labels_are_refused(values, tmp_path):
     path = tmp_path / "x.parquet"
     pl.DataFrame({"x": [1, 2], "y": values}).write_parquet(path)
     with pytest.raises(DataFileError, match="which is no label"):
@@ -341,7 +341,7 @@ def test_reading_tells_how_far_it_is(tmp_path, monkeypatch):
     heard = []
     read_table(path, target="y", on_bytes=lambda *told: heard.append(told))
     assert heard == [(12, 12)]
-    monkeypatch.setattr("kmeans_kernel.data.tables._content._BYTES_AT_A_TIME", 5)
+    monkeypatch.setattr("kmeans_kernel.data.tables._content._CHUNK_BYTES", 5)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
     heard.clear()
     read_table("-", target="y", on_bytes=lambda *told: heard.append(told))

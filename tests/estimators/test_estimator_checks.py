@@ -9,7 +9,7 @@ from kmeans_kernel import (
     EdgePatterns,
     FourierFeatures,
     KMeansKernelClassifier,
-    LearnedMetric,
+    AGOPProjection,
     OrientedGradients,
     PatchVotingClassifier,
     PixelNormalizer,
@@ -26,7 +26,7 @@ ESTIMATORS = [
     PixelNormalizer(),
     FourierFeatures(),
     FourierFeatures(root=False),
-    LearnedMetric(),
+    AGOPProjection(),
 ]
 
 

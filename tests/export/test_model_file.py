@@ -20,7 +20,7 @@ from kmeans_kernel import (
     Deskewer,
     FourierFeatures,
     KMeansKernelClassifier,
-    LearnedMetric,
+    AGOPProjection,
     OrientedGradients,
     PatchVotingClassifier,
     PixelNormalizer,
@@ -60,7 +60,7 @@ ESTIMATORS = {
     "pixels": make_pipeline(PixelNormalizer(), classifier()),
     "fourier": make_pipeline(FourierFeatures(root=False), classifier()),
     "metric": make_pipeline(
-        LearnedMetric(9, gamma=0.5, regularization=1e-3, random_state=0), classifier()
+        AGOPProjection(9, gamma=0.5, regularization=1e-3, random_state=0), classifier()
     ),
     "patches": paper.patches(3, patch=6, random_state=0),
     "nothing but a step": make_pipeline("passthrough", classifier()),
@@ -74,7 +74,7 @@ def rows(digits):
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_what_was_saved_is_loaded(name, rows, digits, tmp_path):
+def test_a_saved_estimator_is_loaded(name, rows, digits, tmp_path):
     estimator = ESTIMATORS[name].fit(rows, digits.y_train)
     path = tmp_path / "model.safetensors"
     save_model(estimator, path)
@@ -162,12 +162,12 @@ def test_text_labels_are_no_wider_than_they_are(tmp_path, rng):
         (RidgeClassifier(), "saves classifiers, got a RidgeClassifier"),
         (
             make_pipeline(PCA(2), classifier()),
-            "A PCA cannot be saved.*what can is KMeansKernelClassifier",
+            "A PCA cannot be saved.*these estimators can: KMeansKernelClassifier",
         ),
         (PatchVotingClassifier(RidgeClassifier(), (4, 4)), "A RidgeClassifier cannot be saved"),
     ],
 )
-def test_what_cannot_be_saved_is_told(estimator, message, rows, digits, tmp_path):
+def test_other_estimators_are_refused(estimator, message, rows, digits, tmp_path):
     with pytest.raises(TypeError, match=message):
         save_model(estimator.fit(rows, digits.y_train), tmp_path / "model")
     assert not list(tmp_path.iterdir())

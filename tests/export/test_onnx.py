@@ -1,4 +1,4 @@
-"""ONNX graphs predict what the estimators do: by the table of scores, on digits and on MNIST."""
+"""ONNX graphs and estimators predict the same: on the table of scores, on digits and on MNIST."""
 
 import json
 import subprocess
@@ -30,7 +30,7 @@ from kmeans_kernel import (
     Deskewer,
     FourierFeatures,
     KMeansKernelClassifier,
-    LearnedMetric,
+    AGOPProjection,
     OrientedGradients,
     PatchVotingClassifier,
     PixelNormalizer,
@@ -142,7 +142,7 @@ PIPELINES = {
     ),
     "patterns": image_classifier(3, random_state=0),
     "metric": make_pipeline(
-        LearnedMetric(9, gamma=0.5, regularization=1e-3, random_state=0), classifier()
+        AGOPProjection(9, gamma=0.5, regularization=1e-3, random_state=0), classifier()
     ),
 }
 
@@ -244,7 +244,7 @@ def test_a_model_that_float32_would_put_off_is_scored_in_float64(rng):
     np.testing.assert_allclose(probabilities, model.predict_proba(X), atol=1e-6)
 
 
-def test_what_a_graph_says_of_itself(digits):
+def test_the_metadata_of_a_graph(digits):
     graph = to_onnx(
         paper.patches(3, patch=6, random_state=0).fit(digits["X_train"], digits["y_train"])
     )
@@ -349,7 +349,7 @@ def test_the_path_is_checked_before_the_work(tmp_path):
 
 
 class Doubler(StandardScaler):
-    """A step that nobody knows."""
+    """A step without a converter."""
 
 
 def fitted(*steps):
@@ -403,13 +403,13 @@ def fitted(*steps):
         ),
     ],
 )
-def test_what_cannot_be_converted_is_said(make, kind, message):
+def test_estimators_without_a_converter_are_refused(make, kind, message):
     with pytest.raises(kind, match=f"(?s){message}"):
         to_onnx(make())
 
 
 @pytest.mark.parametrize("step", [SimpleImputer(), PolynomialFeatures(2)])
-def test_what_cannot_run_in_float64_is_said(step):
+def test_steps_without_float64_operators_are_refused(step):
     with pytest.raises(TypeError, match=f"(?s){type(step).__name__}.*convert with dtype float32"):
         to_onnx(fitted(step, classifier()), dtype=np.float64)
     to_onnx(fitted(step, classifier()))

@@ -1,4 +1,4 @@
-"""The page, in a real browser: what it computes, what it shows, and that nothing leaves it."""
+"""The page in a real browser: its results, its views, and that it makes no requests."""
 
 import base64
 import json
@@ -28,9 +28,9 @@ from kmeans_kernel import (
 )
 from kmeans_kernel.data import load_digits
 from kmeans_kernel.export.web import to_web
-from kmeans_kernel.export.web._content import features
+from kmeans_kernel.export.web._content import form_fields
 from kmeans_kernel.export.web._frame import Frame
-from kmeans_kernel.export.web._page import _described
+from kmeans_kernel.export.web._page import _model_tree
 from tests import vectors
 from tests.browser import chromium, draw
 
@@ -45,7 +45,7 @@ def browser():
 
 @pytest.fixture(scope="module")
 def script(browser):
-    """A page with nothing but the functions that compute."""
+    """A blank page with the functions that compute, and no views."""
     page = browser.new_page()
     names = ("arrays", "model", "steps", "estimators", "framing", "pictures")
     page.add_script_tag(content="\n".join((SOURCES / f"{name}.js").read_text() for name in names))
@@ -81,7 +81,7 @@ def mnist_page(mnist, tmp_path_factory):
 
 
 def classifier(q):
-    """One with nothing to choose, which is fast."""
+    """Return a classifier with all parameters given, which fits fast."""
     return KMeansKernelClassifier(
         q, kernel="gaussian", gamma=1.0, regularization=1e-3, loss="squared", feature_scales=None,
         squash=None, random_state=0,
@@ -89,7 +89,7 @@ def classifier(q):
 
 
 class Opened:
-    """A page that was opened as a file, and what it asked for or complained of."""
+    """A page opened from a file, with its requests and its errors."""
 
     def __init__(self, browser, path, **options):
         self.context = browser.new_context(**options)
@@ -112,7 +112,7 @@ class Opened:
             assert self.requests == [self.url]
 
 
-# What it computes
+# Scores and probabilities
 
 
 @pytest.mark.parametrize("name", vectors.cases("models"))
@@ -155,7 +155,7 @@ CLASSIFY = """({ tree, arrays, rows }) => {
 
 
 def classify(script, estimator, rows):
-    tree, arrays = _described(estimator)
+    tree, arrays = _model_tree(estimator)
     plain = {
         name: {"shape": list(array.shape), "values": array.reshape(-1).tolist()}
         for name, array in arrays.items()
@@ -166,7 +166,7 @@ def classify(script, estimator, rows):
 
 
 @pytest.mark.parametrize("name", vectors.cases("estimators"))
-def test_estimators_say_what_the_table_says(name, script):
+def test_estimators_agree_with_the_table(name, script):
     case = vectors.cases("estimators")[name]
     estimator = vectors.estimator(case)
     found = classify(script, estimator, case["rows"])
@@ -204,27 +204,27 @@ def test_numbers_of_sixteen_bits(script):
     assert np.array_equal(np.array(found, dtype=float)[finite], expected[finite])
 
 
-# How images are framed
+# Normalization of images
 
 
 def test_a_frame_is_learned_from_images(mnist, digits):
-    frame = Frame.of(mnist.X_test)
+    frame = Frame.from_images(mnist.X_test)
     assert frame.centre == "mass"
     assert frame.box == (20, 20)
     assert np.allclose(frame.at, 14, atol=0.3)
     assert (frame.low, frame.high, frame.inverted) == (0, 255, False)
-    assert np.allclose(Frame.usual((28, 28)).box, 20)
-    assert np.allclose(Frame.usual((28, 28)).at, 14)
-    assert Frame.of(digits.X_test).box[0] == 8
-    assert Frame.of(16 - digits.X_test).inverted
-    assert Frame.of(np.pad(digits.X_test, ((0, 0), (0, 0), (0, 8)))).box[1] <= 8
-    assert Frame.of(np.zeros((2, 8, 8))) == Frame.usual((8, 8))
+    assert np.allclose(Frame.default((28, 28)).box, 20)
+    assert np.allclose(Frame.default((28, 28)).at, 14)
+    assert Frame.from_images(digits.X_test).box[0] == 8
+    assert Frame.from_images(16 - digits.X_test).inverted
+    assert Frame.from_images(np.pad(digits.X_test, ((0, 0), (0, 0), (0, 8)))).box[1] <= 8
+    assert Frame.from_images(np.zeros((2, 8, 8))) == Frame.default((8, 8))
 
 
 def test_mnist_images_cut_out_and_enlarged_come_back(mnist, script):
-    """What MNIST did to its digits is done to any image: theirs, ten times as large, stay."""
+    """MNIST images, enlarged ten times, are normalized back to the originals."""
     images = mnist.X_test[:30]
-    frame = Frame.of(mnist.X_test)
+    frame = Frame.from_images(mnist.X_test)
     found = script.evaluate(
         """({ images, frame }) => images.map((image) => {
           const ink = resized(shaped(Float64Array.from(image), [28, 28]), [280, 280]);
@@ -419,7 +419,7 @@ def as_file(image, name="a.png"):
 
 
 def answer_to(page, file):
-    """Choose a file, and wait for what is said of it."""
+    """Choose a file, wait for its classification, and return the label."""
     page.evaluate("document.getElementById('answer-note').textContent = 'waiting'")
     page.set_input_files("#file", file)
     page.wait_for_function("() => document.getElementById('answer-note').textContent !== 'waiting'")
@@ -428,7 +428,7 @@ def answer_to(page, file):
 
 @pytest.mark.parametrize("inverted", [False, True])
 def test_ink_may_be_dark_or_light_in_the_data(inverted, browser, digits, tmp_path):
-    """An image of the model's size is taken as it is, whatever its ground."""
+    """An image of the model's size is not changed, on a dark or a bright background."""
     turn = (lambda X: 16 - X) if inverted else (lambda X: X)
     rows = turn(digits.X_train).reshape(len(digits.X_train), -1)
     model = make_pipeline(StandardScaler(), classifier(20)).fit(rows, digits.y_train)
@@ -750,13 +750,13 @@ def test_a_title_is_a_title(tmp_path):
 
 def test_ranges_of_fields():
     columns = np.array([[0.0, 3, 5], [1.0, 3, 7], [0.123, 3, 9]])
-    first, same, whole = features(None, columns)
+    first, same, whole = form_fields(None, columns)
     assert (first["low"], first["high"], first["step"]) == (0, 1, 0.001)
     assert same["low"] < 3 < same["high"]
     assert (whole["step"], whole["typical"], whole["name"]) == (1, 7, "feature 3")
 
 
-def test_what_cannot_be_exported_is_refused(digits, tmp_path):
+def test_wrong_arguments_are_refused(digits, tmp_path):
     rows = digits.X_train.reshape(len(digits.X_train), -1)
     path = tmp_path / "page.html"
     with pytest.raises(NotFittedError):

@@ -129,6 +129,6 @@ _STEPS = {
     "Deskewer": _deskewed,
     "OrientedGradients": _gradients,
     "EdgePatterns": _patterns,
-    "LearnedMetric": _metric,
+    "AGOPProjection": _metric,
     "StandardScaler": _scaled,
 }

@@ -80,7 +80,7 @@ def test_one_run_of_patches_gives_two_points():
 
 
 def test_the_committed_figure1_is_near_the_papers():
-    """For the Fourier magnitudes, the variant that matches: without the root."""
+    """The variant of the Fourier magnitudes that matches the paper is without the root."""
     points = compare(FIGURE1, read_rows(RESULTS / "figure1.json"))
     for features in ("raw", "raw_fft_no_root"):
         own = [point for point in points if point.curve.features == features]
@@ -92,7 +92,7 @@ def test_the_committed_figure1_is_near_the_papers():
 
 
 def test_the_committed_figure2_is_near_the_papers():
-    """With the script's patches from Q = 1000 on; and the least error, 0.87 %, with the text's."""
+    """Patches of the author's script match from Q = 1000 on; the text's reach the 0.87 %."""
     points = compare(FIGURE2, read_rows(RESULTS / "figure2.json"))
     ours = {(point.curve.title, point.q): point for point in points}
     assert {q for title, q in ours if title == "25 × 25, majority"} == set(paper_qs(FIGURE2))
@@ -133,7 +133,7 @@ def test_the_literal_rule_is_computed_as_printed(rng):
 @pytest.mark.mnist
 @pytest.mark.slow
 def test_a_reproduction_that_was_killed_goes_on(mnist, tmp_path):
-    """Killed in the middle: nothing is lost, nothing repeated, and seeds give the same numbers."""
+    """A killed run loses and repeats no row, and seeds reproduce the same numbers."""
     command = [
         sys.executable, "-m", "kmeans_kernel.cli", "reproduce", "figure1", "-q", "20",
         "--runs", "3", "--features", "raw", "--output", str(tmp_path),

@@ -1,4 +1,4 @@
-"""Servers and a model that several files of tests need."""
+"""Shared fixtures: the slow server, and a small model file."""
 
 import json
 
@@ -10,7 +10,7 @@ from tests.serve.processes import SLOW, running
 
 @pytest.fixture
 def slow(tmp_path):
-    """A function that starts the slow server with limits."""
+    """Return a function that starts the slow server with the given limits."""
     servers = []
 
     def start(**limits):

@@ -1,4 +1,4 @@
-"""Servers as processes on free ports of this machine, and the plainest client there is."""
+"""Server processes on free local ports, and a minimal HTTP client."""
 
 import contextlib
 import json
@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-VERB = [sys.executable, "-m", "kmeans_kernel.cli", "serve"]
+SERVE = [sys.executable, "-m", "kmeans_kernel.cli", "serve"]
 SLOW = [sys.executable, str(Path(__file__).with_name("slow_server.py"))]
-PATIENCE = 60  # how long a test waits for what must come; never what it measures
+TIMEOUT_SECONDS = 60  # generous: only a failing test ever waits this long
 
 
 class Process:
@@ -37,13 +37,13 @@ class Process:
         return told and told[1]
 
     def lines(self):
-        """The lines of its log that are JSON."""
+        """Return the JSON lines of the log."""
         return [json.loads(line) for line in self.log.read_text().splitlines() if line[:1] == "{"]
 
     def stop(self):
         if self.process.poll() is None:
             self.process.terminate()
-        return self.process.wait(PATIENCE)
+        return self.process.wait(TIMEOUT_SECONDS)
 
 
 @contextlib.contextmanager
@@ -55,27 +55,27 @@ def running(command, log, environment=None):
         if server.process.poll() is None:
             server.process.terminate()
             try:
-                server.process.wait(PATIENCE)
+                server.process.wait(TIMEOUT_SECONDS)
             finally:
                 server.process.kill()
 
 
 def wait_for(condition):
     begin = time.monotonic()
-    while time.monotonic() - begin < PATIENCE:
+    while time.monotonic() - begin < TIMEOUT_SECONDS:
         found = condition()
         if found:
             return found
         time.sleep(0.02)
-    raise AssertionError("it did not happen")
+    raise AssertionError(f"the condition was not met within {TIMEOUT_SECONDS} s")
 
 
 def curl(address, *options):
-    """Return the status and the content."""
+    """Return the status and the body of a response."""
     if shutil.which("curl") is None:
-        pytest.skip("curl is not here; on Debian: apt-get install curl")
+        pytest.skip("curl is not installed; on Debian: apt-get install curl")
     done = subprocess.run(
-        ["curl", "-s", "-m", str(PATIENCE), "-w", "\n%{http_code}", *options, address],
+        ["curl", "-s", "-m", str(TIMEOUT_SECONDS), "-w", "\n%{http_code}", *options, address],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     content, _, status = done.stdout.rpartition("\n")
@@ -88,7 +88,7 @@ def curl_json(address, *options):
 
 
 def connect(port):
-    connection = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+    connection = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_SECONDS)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection
 
@@ -100,8 +100,8 @@ def post(path, body, *headers, length=None):
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
-def read_answer(connection):
-    """Return the status, the headers and the content of one answer."""
+def read_response(connection):
+    """Return the status, the headers and the body of one response."""
     received = b""
     while b"\r\n\r\n" not in received:
         part = connection.recv(1 << 16)

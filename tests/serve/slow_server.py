@@ -1,4 +1,4 @@
-"""A server of a model that waits for a file, or fails, when a row asks for it.
+"""A server whose model waits for a file, or raises, for rows with marker values.
 
 python slow_server.py FOLDER LIMITS
 """

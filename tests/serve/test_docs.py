@@ -1,4 +1,4 @@
-"""The server part of docs/shipping.md, run as it is written but for the port."""
+"""Run the server example of docs/shipping.md as written, on a free port."""
 
 import json
 import re

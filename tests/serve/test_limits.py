@@ -1,4 +1,4 @@
-"""A server under strain: limits, slow clients, failures, the token, and how it stops."""
+"""Limits, slow clients, failures, authentication and graceful shutdown of a running server."""
 
 import gzip
 import json
@@ -13,15 +13,15 @@ import typer
 from typer.testing import CliRunner
 
 import kmeans_kernel.serve
-from kmeans_kernel.cli.serve import is_open, serve
+from kmeans_kernel.cli.serve import accepts_remote_requests, serve
 from tests.serve.processes import (
-    VERB,
+    SERVE,
     connect,
     curl,
     curl_json,
     is_closed,
     post,
-    read_answer,
+    read_response,
     running,
     wait_for,
 )
@@ -31,12 +31,12 @@ from tests.serve.slow_server import FAIL, REFUSE, WAIT
 def ask(server, rows, *headers):
     with connect(server.port) as connection:
         connection.sendall(post("/predict", json.dumps(rows).encode(), *headers))
-        status, headers, content = read_answer(connection)
+        status, headers, content = read_response(connection)
     return status, headers, json.loads(content)
 
 
 def begun(folder):
-    """The rows of each batch that waits for the file."""
+    """Return the rows of each batch that waits for the file."""
     return [int(line) for line in (folder / "begun").read_text().split()]
 
 
@@ -44,11 +44,11 @@ def healthy(server):
     return ask(server, [[1, 2]])[2]["labels"] == ["b"]
 
 
-def test_bodies_and_rows_that_are_too_many_are_refused(slow):
+def test_bodies_and_rows_beyond_the_limits_are_refused(slow):
     server = slow(body_bytes=1000, rows=10)
-    with connect(server.port) as connection:  # not a byte of it was sent
+    with connect(server.port) as connection:  # refused by its Content-Length
         connection.sendall(post("/predict", b"", length=10**12))
-        status, _, content = read_answer(connection)
+        status, _, content = read_response(connection)
         assert status == 413
         assert "at most 1,000 bytes, and has 1,000,000,000,000" in json.loads(content)["error"]
     with connect(server.port) as connection:  # in chunks, of unknown length
@@ -57,17 +57,17 @@ def test_bodies_and_rows_that_are_too_many_are_refused(slow):
         )
         for _ in range(11):
             connection.sendall(b"64\r\n" + b" " * 100 + b"\r\n")
-        assert read_answer(connection)[0] == 413
+        assert read_response(connection)[0] == 413
     for packed in (gzip.compress(bytes(10**6)), gzip.compress(b" " * 600) * 2):
         with connect(server.port) as connection:
             connection.sendall(post("/predict", packed[:1000], "Content-Encoding: gzip"))
-            status, _, content = read_answer(connection)
-            assert (status, "unpacks to more" in json.loads(content)["error"]) == (413, True)
+            status, _, content = read_response(connection)
+            assert (status, "decompresses to more" in json.loads(content)["error"]) == (413, True)
     with connect(server.port) as connection:
         connection.sendall(
             post("/predict", zlib.compress(bytes(5000)), "Content-Encoding: deflate")
         )
-        assert read_answer(connection)[0] == 413
+        assert read_response(connection)[0] == 413
     assert curl(f"{server.address}/predict", "--data-binary", " " * 5000)[0] == 413
     assert ask(server, [[1, 2]] * 10)[0] == 200
     status, _, told = ask(server, [[1, 2]] * 11)
@@ -79,10 +79,10 @@ def test_bodies_and_rows_that_are_too_many_are_refused(slow):
     ):
         with connect(server.port) as connection:
             connection.sendall(post("/predict", body, "Content-Encoding: deflate"))
-            assert read_answer(connection)[0] == 200
+            assert read_response(connection)[0] == 200
 
 
-def test_slow_clients_are_cut_and_do_not_hurt_others(slow):
+def test_slow_clients_are_disconnected_and_do_not_delay_others(slow):
     server = slow(body_seconds=1, header_seconds=1, in_flight=2)
     body = post("/predict", b"[[1", length=100)
     dripping = [connect(server.port) for _ in range(20)]
@@ -93,13 +93,13 @@ def test_slow_clients_are_cut_and_do_not_hurt_others(slow):
         connection.sendall(body)
     for connection in half:
         connection.sendall(b"POST /predict HTTP/1.1\r\nHost: lo")
-    for connection in gone:  # dropped midway
+    for connection in gone:  # disconnect during the body
         connection.sendall(body)
         connection.close()
     for _ in range(20):
         assert healthy(server)
     for connection in dripping:
-        status, _, content = read_answer(connection)
+        status, _, content = read_response(connection)
         assert status == 408
         assert "within 1 s, got 3 bytes" in json.loads(content)["error"]
         assert is_closed(connection)
@@ -112,7 +112,7 @@ def test_slow_clients_are_cut_and_do_not_hurt_others(slow):
         connection.close()
 
 
-def test_headers_without_end_and_rubbish_are_cut(slow):
+def test_endless_headers_and_invalid_http_are_disconnected(slow):
     server = slow()
     with connect(server.port) as connection:
         line = b"x: " + b"y" * 1000 + b"\r\n"
@@ -124,7 +124,7 @@ def test_headers_without_end_and_rubbish_are_cut(slow):
     assert healthy(server)
 
 
-def test_a_client_that_does_not_read_is_cut(slow):
+def test_a_client_that_does_not_read_is_disconnected(slow):
     server = slow(body_seconds=1, rows=10**6)
     with socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -135,14 +135,14 @@ def test_a_client_that_does_not_read_is_cut(slow):
     assert healthy(server)
 
 
-def test_too_many_connections_are_told_so(slow):
+def test_connections_beyond_the_limit_get_503(slow):
     server = slow(connections=3)
     kept = [connect(server.port) for _ in range(3)]
     for connection in kept:
         connection.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n")
-        assert read_answer(connection)[0] == 200
+        assert read_response(connection)[0] == 200
     with connect(server.port) as connection:
-        status, headers, content = read_answer(connection)
+        status, headers, content = read_response(connection)
         assert (status, headers["retry-after"]) == (503, "1")
         assert "error" in json.loads(content)
     for connection in kept:
@@ -150,7 +150,7 @@ def test_too_many_connections_are_told_so(slow):
     wait_for(lambda: curl(f"{server.address}/v2/health/live")[0] == 200)
 
 
-def test_requests_beyond_the_bound_are_told_to_come_again(slow, tmp_path):
+def test_requests_beyond_the_limit_get_503(slow, tmp_path):
     server = slow(in_flight=2)
     with ThreadPoolExecutor(2) as threads:
         waiting = [threads.submit(ask, server, [[WAIT, 0]]) for _ in range(2)]
@@ -164,19 +164,19 @@ def test_requests_beyond_the_bound_are_told_to_come_again(slow, tmp_path):
     assert healthy(server)
 
 
-def test_an_answer_that_takes_too_long_is_given_up(slow, tmp_path):
+def test_a_slow_prediction_gets_504(slow, tmp_path):
     server = slow(answer_seconds=0.5)
     status, _, told = ask(server, [[WAIT, 0]])
     assert (status, "within 0.5 s" in told["error"]) == (504, True)
-    status, _, told = ask(server, [[1, 2]])  # the model is still at it
+    status, _, told = ask(server, [[1, 2]])  # the model is still busy
     assert status == 504
     (tmp_path / "go").touch()
     wait_for(lambda: ask(server, [[1, 2]])[0] == 200)
     assert begun(tmp_path) == [1]
 
 
-def test_what_waits_is_joined_and_each_gets_its_own(slow, tmp_path):
-    """While one batch runs others come; they go together, but for what cannot."""
+def test_queued_requests_share_a_batch_and_fail_separately(slow, tmp_path):
+    """Requests queued during a batch form the next one; an invalid one fails alone."""
     server = slow()
     with ThreadPoolExecutor(12) as threads:
         first = threads.submit(ask, server, [[WAIT, 0]])
@@ -201,7 +201,7 @@ def test_what_waits_is_joined_and_each_gets_its_own(slow, tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_stop_finishes_what_came(slow, tmp_path, number):
+def test_shutdown_finishes_open_requests(slow, tmp_path, number):
     server = slow()
     with ThreadPoolExecutor(2) as threads:
         waiting = threads.submit(ask, server, [[WAIT, 0]])
@@ -221,7 +221,7 @@ def test_a_stop_finishes_what_came(slow, tmp_path, number):
         connect(server.port)
 
 
-def test_a_second_signal_does_not_wait(slow, tmp_path):
+def test_a_second_signal_exits_at_once(slow, tmp_path):
     server = slow()
     with connect(server.port) as connection:
         connection.sendall(post("/predict", json.dumps([[WAIT, 0]]).encode()))
@@ -235,7 +235,8 @@ def test_a_second_signal_does_not_wait(slow, tmp_path):
 def test_the_token(model, tmp_path):
     secret = tmp_path / "token"
     secret.write_text("correct-horse\n")
-    with running([*VERB, model, "--port", "0", "--token-file", secret], tmp_path / "log") as server:
+    command = [*SERVE, model, "--port", "0", "--token-file", secret]
+    with running(command, tmp_path / "log") as server:
         body = ["-d", "[[0, 1]]", f"{server.address}/predict"]
         for header in ("X: y", "Authorization: Bearer wrong", "Authorization: Basic correct-horse",
                        "Authorization: Bearer", "Authorization: correct-horse"):  # fmt: skip
@@ -245,12 +246,12 @@ def test_the_token(model, tmp_path):
             assert curl(server.address + path)[0] == 401
         for path in ("/v2/health/live", "/v2/health/ready"):
             assert curl(server.address + path)[0] == 200
-        for path in ("/docs", "/openapi.json"):  # open, and silent about the models
+        for path in ("/docs", "/openapi.json"):  # no token needed, and no model revealed
             status, content = curl(server.address + path)
             assert (status, "/predict/NAME" in content, "small" in content) == (200, True, False)
         with connect(server.port) as connection:
             connection.sendall(post("/predict", b"[[0, 1]]"))
-            assert read_answer(connection)[1]["www-authenticate"] == "Bearer"
+            assert read_response(connection)[1]["www-authenticate"] == "Bearer"
         for header in (
             "Authorization: Bearer correct-horse",
             "authorization: bearer correct-horse",
@@ -265,7 +266,7 @@ def test_the_token(model, tmp_path):
 
 def test_the_token_of_the_environment_and_quiet(model, tmp_path):
     environment = {"KMEANS_KERNEL_TOKEN": "horse"}
-    command = [*VERB, f"a={model}", "--port", "0", "--no-log"]
+    command = [*SERVE, f"a={model}", "--port", "0", "--no-log"]
     with running(command, tmp_path / "log", environment) as server:
         assert curl(server.address)[0] == 401
         assert curl(server.address, "-H", "Authorization: Bearer horse")[0] == 200
@@ -274,7 +275,7 @@ def test_the_token_of_the_environment_and_quiet(model, tmp_path):
 
 
 def test_a_single_model_needs_no_name(model, tmp_path):
-    command = [*VERB, f"my small={model}", "--port", "0", "--host", "127.0.0.2"]
+    command = [*SERVE, f"my small={model}", "--port", "0", "--host", "127.0.0.2"]
     with running(command, tmp_path / "log") as server:
         status, told = curl_json(f"{server.address}/predict", "-d", "[[0, 1], [1, 0]]")
         assert (status, told["model"], told["labels"]) == (200, "my small", [0, 1])
@@ -289,7 +290,7 @@ def test_a_single_model_needs_no_name(model, tmp_path):
 
 
 def refused(*arguments, environment=None):
-    """Run the verb that must refuse: exit code 2, one sentence."""
+    """Run `serve`, which must fail with exit code 2 and one error line; return that line."""
     program = typer.Typer(pretty_exceptions_enable=False)
     program.command()(serve)
     done = CliRunner().invoke(program, [str(one) for one in arguments], env=environment)
@@ -300,7 +301,7 @@ def refused(*arguments, environment=None):
     return lines[0]
 
 
-def test_what_cannot_be_served_is_said_in_a_sentence(model, tmp_path):
+def test_startup_errors_are_one_line(model, tmp_path):
     broken = tmp_path / "broken.model"
     broken.write_bytes(b"not a model")
     empty = tmp_path / "empty"
@@ -309,15 +310,15 @@ def test_what_cannot_be_served_is_said_in_a_sentence(model, tmp_path):
     assert "none.model" in refused(tmp_path / "none.model")
     assert "two models have the name 'small'" in refused(model, f"small={model}")
     assert "name of a model" in refused(f"a/b={model}")
-    assert "must hold a token" in refused(model, "--token-file", empty)
-    assert "must hold a token" in refused(model, environment={"KMEANS_KERNEL_TOKEN": ""})
+    assert "must contain a token" in refused(model, "--token-file", empty)
+    assert "must contain a token" in refused(model, environment={"KMEANS_KERNEL_TOKEN": ""})
     assert "none: No such file" in refused(model, "--token-file", tmp_path / "none")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
         assert f"port {port} of 127.0.0.1 is in use" in refused(model, "--port", port)
-    assert "cannot listen at" in refused(model, "--host", "192.0.2.1")
+    assert "cannot listen on" in refused(model, "--host", "192.0.2.1")
 
 
 @pytest.mark.parametrize(
@@ -325,11 +326,11 @@ def test_what_cannot_be_served_is_said_in_a_sentence(model, tmp_path):
     [("127.0.0.1", False), ("127.0.0.2", False), ("::1", False), ("localhost", False),
      ("0.0.0.0", True), ("::", True), ("192.0.2.1", True), ("example", True)],
 )  # fmt: skip
-def test_others_reach_all_but_the_loopback(host, is_it):
-    assert is_open(host) == is_it
+def test_only_loopback_addresses_are_local(host, is_it):
+    assert accepts_remote_requests(host) == is_it
 
 
-def test_it_warns_when_others_reach_it_without_a_token(model, monkeypatch):
+def test_remote_access_without_a_token_is_warned_about(model, monkeypatch):
     def stay(app, *, host, port, on_start):
         on_start(f"http://{host}:{port}")
 
@@ -337,15 +338,15 @@ def test_it_warns_when_others_reach_it_without_a_token(model, monkeypatch):
     program = typer.Typer()
     program.command()(serve)
     told = CliRunner().invoke(program, [str(model), "--host", "0.0.0.0"]).stderr
-    assert "Warning: 0.0.0.0 is reached by others, and no token is asked for" in told
+    assert "Warning: 0.0.0.0 accepts requests of other machines without a token" in told
     assert "Serving small at http://0.0.0.0:8000" in told
     token = {"KMEANS_KERNEL_TOKEN": "x"}
     told = CliRunner().invoke(program, [str(model), "--host", "0.0.0.0"], env=token).stderr
     assert "Warning" not in told
 
 
-def test_long_requests_leave_turns_to_others(slow):
-    """A large request is cut into pieces, and put together again."""
+def test_long_requests_are_split_into_chunks(slow):
+    """The chunks of a large request are predicted one by one and concatenated."""
     server = slow(rows=10**6)
     rows = np.zeros((300_000, 2), dtype=np.float32)
     rows[::3, 0] = 1
@@ -357,7 +358,7 @@ def test_long_requests_leave_turns_to_others(slow):
     with connect(server.port) as connection:
         head = f"Inference-Header-Content-Length: {len(text)}"
         connection.sendall(post("/v2/models/slow/infer", text + rows.tobytes(), head))
-        status, headers, content = read_answer(connection)
+        status, headers, content = read_response(connection)
     assert status == 200
     found = np.frombuffer(content[int(headers["inference-header-content-length"]) :])
     np.testing.assert_array_equal(found.reshape(-1, 2)[:, 1], np.where(rows[:, 0] > 0, 0.75, 0.25))

@@ -1,4 +1,4 @@
-"""The protocol, spoken by Triton's client."""
+"""The Open Inference Protocol, tested with Triton's client."""
 
 import gzip
 import json
@@ -19,18 +19,18 @@ from benchmarks import serving
 from kmeans_kernel import KMeansKernelClassifier, paper, save_model
 from kmeans_kernel.data import load_digits
 from tests.serve.processes import (
-    VERB,
+    SERVE,
     connect,
     curl,
     curl_json,
     post,
-    read_answer,
+    read_response,
     running,
     wait_for,
 )  # fmt: skip
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of gevent, which the client brings
+    warnings.simplefilter("ignore")  # warnings of gevent, a dependency of the client
     import tritonclient.http as triton
     from tritonclient.utils import np_to_triton_dtype
 
@@ -69,7 +69,7 @@ def server(iris, digits, tmp_path_factory):
     halves = KMeansKernelClassifier(2).fit([[0.0, 1], [0, 2], [1, 0], [2, 0]], [1.0, 1.0, 2.0, 2.0])
     save_model(halves, folder / "halves.model")
     files = [folder / f"{name}.model" for name in ("iris", "truth", "halves")]
-    command = [*VERB, *files, f"digits={folder / 'some.file'}", "--port", "0", "--max-rows", "500"]
+    command = [*SERVE, *files, f"digits={folder / 'some.file'}", "--port", "0", "--max-rows", "500"]
     with running(command, folder / "log") as server:
         yield server
 
@@ -99,7 +99,7 @@ def refused(client, inputs, *words, model="iris", status="400", **options):
     assert "Traceback" not in caught.value.message()
 
 
-def test_the_server_and_its_models_describe_themselves(client):
+def test_server_and_model_metadata(client):
     assert client.is_server_live()
     assert client.is_server_ready()
     assert client.is_model_ready("iris")
@@ -162,7 +162,7 @@ def test_requests_and_answers_may_be_compressed(client, iris, packed):
 
 
 @pytest.mark.parametrize("shape", [(-1,), (-1, 1)])
-def test_features_may_come_one_by_one_in_any_order(client, iris, shape):
+def test_one_tensor_per_feature_in_any_order(client, iris, shape):
     model, rows = iris
     found = client.infer("iris", by_name(rows, shape=shape)[::-1])
     assert found.as_numpy("label").astype(str).tolist() == model.predict(named(rows)).tolist()
@@ -182,9 +182,9 @@ def test_labels_keep_their_type(client):
         assert (halves.dtype, halves.tolist()) == (np.float64, [1.0, 2.0])
 
 
-def test_what_is_wrong_is_said_in_a_sentence(client, iris):
+def test_errors_name_the_problem(client, iris):
     rows = iris[1]
-    refused(client, [tensor(rows)], "no model 'other'", "'iris'", model="other", status="404")
+    refused(client, [tensor(rows)], "No model 'other'", "'iris'", model="other", status="404")
     refused(client, [tensor(rows)], "version", model_version="3", status="404")
     refused(client, [tensor(rows[:, :3])], "[n, 4]", "[150, 3]")
     refused(client, [tensor(rows[:0])], "at least one row")
@@ -207,7 +207,7 @@ def infer(server, content, *headers):
     body = content if isinstance(content, bytes) else json.dumps(content).encode()
     with connect(server.port) as connection:
         connection.sendall(post("/v2/models/iris/infer", body, *headers))
-        status, _, content = read_answer(connection)
+        status, _, content = read_response(connection)
     return status, json.loads(content)
 
 
@@ -222,7 +222,7 @@ def one(**changes):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"{", "is not at line 1"),
+        (b"{", "is invalid at line 1"),
         (b"", "is empty"),
         (b"[1]", "JSON object"),
         (b'{"inputs": [NaN]}', "NaN and infinity are not JSON"),
@@ -230,11 +230,11 @@ def one(**changes):
         ({}, 'list "inputs"'),
         ({"inputs": 3}, 'list "inputs"'),
         ({"inputs": [3]}, '"name"'),
-        ({"inputs": 2 * one()["inputs"]}, "came twice"),
+        ({"inputs": 2 * one()["inputs"]}, "was sent twice"),
         (one(data=[1, 2, 3]), "must be 4 numbers"),
         (one(data=[1, 2, 3, None]), "fill missing values"),
         (one(data=[1, 2, 3, "4"]), "must be numbers, got '4'"),
-        (one(data=[[1, 2], [3]]), "of one length"),
+        (one(data=[[1, 2], [3]]), "of equal length"),
         (one(data=[1, 2, 3, 1e400]), "infinity"),
         (one(data=[1, 2, 3, 10**18 + 0.5], datatype="FP16"), "infinity"),
         (one(data=[1, 2, 3, 400], datatype="UINT8"), "fit UINT8"),
@@ -276,7 +276,7 @@ def test_malformed_framing_is_refused(server):
     assert infer(server, packed[:-9], "Content-Encoding: gzip")[0] == 400
 
 
-def test_unknown_parameters_are_ignored_and_nested_data_is_taken(server):
+def test_unknown_parameters_are_ignored_and_nested_data_is_accepted(server):
     status, told = infer(server, {
         **one(data=[[1, 2, 3, 4]], parameters={"x": 1}), "parameters": {"y": 2}, "z": 3, "id": "é",
     })  # fmt: skip
@@ -286,8 +286,8 @@ def test_unknown_parameters_are_ignored_and_nested_data_is_taken(server):
     assert len(told["outputs"][1]["data"]) == 3
 
 
-def test_clients_at_once_get_what_predict_gives(client, digits, server):
-    """Their requests are joined, and each gets the answer to its own."""
+def test_concurrent_clients_get_the_predictions_of_the_model(client, digits, server):
+    """Concurrent requests share batches, and each gets its own predictions."""
     model, images = digits
     rows = images.reshape(len(images), -1).astype(np.float32)
     expected = model.predict_proba(rows)
@@ -311,16 +311,16 @@ def test_clients_at_once_get_what_predict_gives(client, digits, server):
     assert 1 <= after["execution_count"] - before["execution_count"] <= 100
 
 
-def test_the_clients_of_the_benchmark_are_understood(server, digits):
+def test_the_benchmark_client_works(server, digits):
     rows = digits[1][:16].reshape(16, -1).astype(np.float32)
     with connect(server.port) as connection:
-        for _ in range(2):  # the connection is kept
+        for _ in range(2):  # keep-alive
             answer = serving.ask(connection, serving.encode(rows, "FP32", "digits"))
             assert b'"shape":[16,10]' in answer
     assert {job["rows"] for job in serving.jobs(quick=True)} == {1, 16, 256}
 
 
-def test_plain_rows_with_curl(server, iris, digits):
+def test_predict_with_curl(server, iris, digits):
     address = f"{server.address}/predict/iris"
     model, rows = iris
     status, told = curl_json(address, "-d", json.dumps({"rows": rows[:3].tolist()}))
@@ -353,23 +353,23 @@ def test_plain_rows_with_curl(server, iris, digits):
         ("[1, 2, 3, 4]", "write [[…]] for one row"),
         ('[[1, 2, 3, "x"]]', "must be numbers, got 'x'"),
         ("[[1, 2, 3, null]]", "fill missing values"),
-        ("[[1, 2, 3, 4], [1]]", "of one length"),
+        ("[[1, 2, 3, 4], [1]]", "of equal length"),
         ("[[1, 2, 3]]", "[n, 4]"),
         ('[{"sepal length": 1}]', "lacks 'sepal width'"),
         ('[{"sepal length": 1, "sepal width": 1, "petal length": 1, "petal width": 1, "a": 1}]',
-         "has 'a' beside them"),
+         "also has 'a'"),
         ('[{"sepal length": 1, "sepal width": 1, "petal length": 1, "petal width": 1}, 3]',
-         "Row 1 must name"),
+         "Row 1 must be an object"),
         ("csv:", "at least one row"),
         ("csv:1,2,3\n", "[n, 4]"),
         ("csv:1,2,3,4\n1,2\n", "Line 2 of the CSV must have 4 cells"),
-        ("csv:1,2,3,4\n1,2,x,4\n", "Line 2 of the CSV must hold numbers, got 'x'"),
+        ("csv:1,2,3,4\n1,2,x,4\n", "Line 2 of the CSV must contain numbers, got 'x'"),
         ("csv:1,2,3,nan\n", "NaN"),
         ("csv:a,b,c,d\n1,2,3,4\n", "columns of the CSV must be 'sepal length'"),
         ("csv:sepal length,sepal width,petal length,petal width\n", "at least one row"),
     ],
 )  # fmt: skip
-def test_plain_rows_that_are_wrong(server, body, words):
+def test_invalid_rows_are_refused(server, body, words):
     kind = "text/csv" if body.startswith("csv:") else "application/json"
     status, told = curl_json(
         f"{server.address}/predict/iris", "-H", f"Content-Type: {kind}",
@@ -379,7 +379,7 @@ def test_plain_rows_that_are_wrong(server, body, words):
     assert words in told["error"]
 
 
-def test_what_the_paths_say_of_themselves(server):
+def test_paths_and_openapi(server):
     status, told = curl_json(server.address)
     assert status == 200
     assert [one["name"] for one in told["models"]] == ["iris", "truth", "halves", "digits"]
@@ -394,10 +394,10 @@ def test_what_the_paths_say_of_themselves(server):
     status, document = curl_json(f"{server.address}/openapi.json")
     assert "/v2/models/{name}/infer" in document["paths"]
     assert document["openapi"].startswith("3.")
-    assert "x-codeSamples" not in document["paths"]["/predict"]["post"]  # which of them?
+    assert "x-codeSamples" not in document["paths"]["/predict"]["post"]  # needs a single model
 
 
-def test_the_examples_of_the_page_work(server, iris, tmp_path):
+def test_the_examples_of_openapi_work(server, iris, tmp_path):
     (tmp_path / "rows.csv").write_text("\n".join(",".join(map(str, row)) for row in iris[1][:3]))
     paths = curl_json(f"{server.address}/openapi.json")[1]["paths"]
     lines = [
@@ -416,7 +416,7 @@ def test_the_examples_of_the_page_work(server, iris, tmp_path):
         assert (line, done.stdout) == (line, "200")
 
 
-def test_the_page_needs_no_network(server):
+def test_the_docs_page_loads_nothing(server):
     done = subprocess.run(
         ["curl", "-s", "-i", f"{server.address}/docs"], capture_output=True, text=True
     )

@@ -9,7 +9,7 @@ from kmeans_kernel import (
     EdgePatterns,
     FourierFeatures,
     KMeansKernelClassifier,
-    LearnedMetric,
+    AGOPProjection,
     OrientedGradients,
     PatchVotingClassifier,
     PixelNormalizer,
@@ -60,7 +60,7 @@ _CASES = {
         (5, 6), [0, 1]),
     "metric": (
         make_pipeline(
-            LearnedMetric(4, n_representatives=2, gamma=0.5, regularization=0.1, lift=1.0,
+            AGOPProjection(4, n_representatives=2, gamma=0.5, regularization=0.1, lift=1.0,
                           random_state=0),
             _gaussian()),
         (2, 4), [0, 1, 2]),

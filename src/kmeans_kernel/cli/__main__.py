@@ -1,4 +1,4 @@
-"""`python -m kmeans_kernel.cli`, and the entry point of the program."""
+"""Entry point of `kmeans-kernel` and `python -m kmeans_kernel.cli`."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ from pathlib import Path
 from typing import Any
 
 from kmeans_kernel.cli import BAD_USE, INTERRUPTED
-from kmeans_kernel.cli._signals import was_interrupted, watch_for_interrupt
+from kmeans_kernel.cli._signals import record_interrupts, was_interrupted
 
-LIBRARIES = {"typer", "rich", "polars", "click"}
+CLI_PACKAGES = {"typer", "rich", "polars", "click"}
 
 
 def main() -> None:
-    """Run the program and leave with its exit code."""
-    watch_for_interrupt()
+    """Run the command line and exit with its exit code."""
+    record_interrupts()
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     if sys.stdout is None:
-        leave(BAD_USE, "Error: standard output is closed; there is nowhere to write to.")
+        exit_with(BAD_USE, "Error: standard output is closed; open it to receive the result.")
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")  # what a terminal cannot show
+            # Escape characters that the encoding of a terminal lacks, rather than fail on them.
+            stream.reconfigure(errors="backslashreplace")
     code: Any = 0
     try:
         from kmeans_kernel.cli.app import app
@@ -30,44 +31,47 @@ def main() -> None:
         code = app(prog_name="kmeans-kernel", standalone_mode=False)
         sys.stdout.flush()
     except KeyboardInterrupt:
-        leave(INTERRUPTED, "Interrupted.")
+        exit_with(INTERRUPTED, "Interrupted.")
     except BrokenPipeError:
-        forget_output()
+        discard_output()
     except OSError as error:
-        forget_output()
-        leave(BAD_USE, f"Error: the result cannot be written: {error.strerror}.")
+        discard_output()
+        exit_with(BAD_USE, f"Error: the result cannot be written: {error.strerror}.")
     except Exception as error:
         if was_interrupted():
-            leave(INTERRUPTED, "Interrupted.")
-        if isinstance(error, ModuleNotFoundError) and (error.name or "") in LIBRARIES:
-            leave(
+            exit_with(INTERRUPTED, "Interrupted.")
+        if isinstance(error, ModuleNotFoundError) and (error.name or "") in CLI_PACKAGES:
+            exit_with(
                 BAD_USE,
                 f"Error: the command line needs {error.name}; install it with: "
                 "pip install 'kmeans-kernel[cli,save]'",
             )
         if not hasattr(error, "format_message"):
             raise
-        leave(BAD_USE, usage_error(error))
+        exit_with(BAD_USE, usage_error(error))
     sys.exit(code or 0)
 
 
 def usage_error(error: Any) -> str:
-    """Return what the parser of the command line says, in one sentence; or the help it shows."""
-    told: str = error.format_message().strip().replace("Value error, ", "")
+    """Return the usage error of click in one line; for a command without arguments, its help."""
+    message: str = error.format_message().strip().replace("Value error, ", "")
     if type(error).__name__ == "NoArgsIsHelpError":
-        return told
+        return message
     command = error.ctx.command_path if getattr(error, "ctx", None) else "kmeans-kernel"
-    return f"Error: {told} See {command} --help."
+    return f"Error: {message} See {command} --help."
 
 
-def leave(code: int, told: str) -> None:
-    """Say why, and leave."""
-    sys.stderr.write(told + "\n")
+def exit_with(code: int, message: str) -> None:
+    """Write a message to standard error, and exit."""
+    sys.stderr.write(message + "\n")
     sys.exit(code)
 
 
-def forget_output() -> None:
-    """Let nobody try to write the rest of standard output, whose reader has gone."""
+def discard_output() -> None:
+    """Redirect standard output to the null device.
+
+    Python flushes it at exit, which would fail again on a closed pipe or a full disk.
+    """
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -1,4 +1,4 @@
-"""What the verbs share: where they write, how they fail, how they show progress."""
+"""Output of all commands: results, errors, warnings, progress bars and figures."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ from kmeans_kernel.cli._signals import was_interrupted
 from kmeans_kernel.utils.files import check_writable, write_whole
 
 if TYPE_CHECKING:
-    from kmeans_kernel.core.clustering.spherical_kmeans import Clustering
+    from kmeans_kernel.core.arrays.events import Event
 
-Quiet = Annotated[bool, typer.Option("--quiet", help="Write nothing but the result.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Suppress messages and progress bars.")]
 Verbose = Annotated[
     bool,
-    typer.Option("--verbose", "-v", help="Tell the time it takes, and where an error came from."),
+    typer.Option("--verbose", "-v", help="Show the duration in seconds, and tracebacks of errors."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Write the result as JSON.")]
 
-# Off a terminal a table is as wide as it needs to be.
-_WIDE = 10_000
+# Width of tables, in characters, where the output is not a terminal: nothing is wrapped or cut.
+_UNLIMITED_WIDTH = 10_000
 
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        """Leave it to `one_sentence`."""
+        """Raise, as `print` does, rather than exit as rich does."""
         raise BrokenPipeError
 
 
 def _console(*, stderr: bool) -> Console:
     stream = sys.stderr if stderr else sys.stdout
-    width = None if stream is not None and stream.isatty() else _WIDE
+    width = None if stream is not None and stream.isatty() else _UNLIMITED_WIDTH
     return _Console(
         stderr=stderr, highlight=False, soft_wrap=True, markup=False, emoji=False, width=width
     )
@@ -67,42 +67,45 @@ def write_json(content: object) -> None:
     sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
 
-def fail(sentence: str) -> NoReturn:
-    """Say in one sentence what is wrong, and leave."""
-    err.print(f"Error: {sentence}", style="red")
+def fail(message: str) -> NoReturn:
+    """Write an error message, and exit with code 2."""
+    err.print(f"Error: {message}", style="red")
     raise typer.Exit(BAD_USE)
 
 
-PICTURES = (".png", ".svg", ".pdf")
+PICTURE_SUFFIXES = (".png", ".svg", ".pdf")
 
 
 def check_picture(path: Path, *inputs: str | Path) -> None:
-    """See before the work that a picture can be written, and over nothing that is read."""
-    if path.suffix.lower() not in PICTURES:
-        fail(f"the picture {path} should end in {', '.join(PICTURES)}.")
+    """Fail early if a figure cannot be written, or would overwrite an input."""
+    if path.suffix.lower() not in PICTURE_SUFFIXES:
+        fail(f"the picture {path} should end in {', '.join(PICTURE_SUFFIXES)}.")
     check_writable(path, *inputs)
 
 
 def write_picture(figure: Any, path: Path) -> None:
-    """Write a figure of Matplotlib, in the format that the name says."""
+    """Write a Matplotlib figure in the format of the file's suffix."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format=path.suffix.lstrip(".").lower(), dpi=120)
     write_whole(path, buffer.getvalue())
 
 
 def size_of(n_bytes: int) -> str:
-    """Return a number of bytes as a person reads it."""
+    """Return a number of bytes in kB or MB."""
     return f"{n_bytes / 1e6:.1f} MB" if n_bytes >= 1e6 else f"{n_bytes / 1e3:.1f} kB"
 
 
-def warn(sentence: str) -> None:
-    """Say in one sentence what may be wrong."""
-    err.print(f"Warning: {sentence}", style="yellow")
+def warn(message: str) -> None:
+    """Write a warning to standard error."""
+    err.print(f"Warning: {message}", style="yellow")
 
 
 @contextmanager
-def one_sentence(*, verbose: bool = False) -> Iterator[None]:
-    """Turn what a user can cause into one sentence and exit code 2; never a traceback."""
+def report_errors(*, verbose: bool = False) -> Iterator[None]:
+    """Report errors of the block as one line with exit code 2, and its warnings.
+
+    Tracebacks are shown only if `verbose`.
+    """
     begin = perf_counter()
     try:
         with warnings.catch_warnings(record=not verbose) as caught:
@@ -113,46 +116,49 @@ def one_sentence(*, verbose: bool = False) -> Iterator[None]:
         for warning in caught or []:
             if "kmeans_kernel" in str(warning.filename) or "K-means" in str(warning.message):
                 warn(str(warning.message))
-    except (typer.Exit, BrokenPipeError):  # the reader of our output may go, as `head` does
+    except (typer.Exit, BrokenPipeError):  # a broken pipe is no error, for example with `head`
         raise
     except KeyboardInterrupt:
-        _leave_interrupted()
+        _exit_interrupted()
     except ModuleNotFoundError as error:
         fail(f"{error.name} is not installed; install it with: pip install 'kmeans-kernel[all]'")
     except (ValueError, TypeError, OSError, MemoryError) as error:
         if verbose:
             err.print_exception()
         told = str(error)
-        if isinstance(error, OSError) and error.strerror:  # the system's own
+        if isinstance(error, OSError) and error.strerror:  # raised by the operating system
             told = (
                 f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
             )
         fail(" ".join(told.split()) or type(error).__name__)
     except Exception as error:
         if was_interrupted():
-            _leave_interrupted()
+            _exit_interrupted()
         if verbose:
             err.print_exception()
         said = " ".join(str(error).split())
-        fail(f"this should not happen ({type(error).__name__}: {said}); -v shows where it did.")
+        fail(
+            f"internal error ({type(error).__name__}: {said}); run again with -v for its "
+            "traceback, and report it."
+        )
 
 
-def _leave_interrupted() -> NoReturn:
-    err.print("Interrupted; what was not finished was not written.")
+def _exit_interrupted() -> NoReturn:
+    err.print("Interrupted; no incomplete file was written.")
     raise typer.Exit(INTERRUPTED) from None
 
 
-def _shortened() -> Column:
-    """Return a column that gives way to the others where the terminal is narrow."""
+def _description_column() -> Column:
+    """Return a column for descriptions that leaves room for the bar on a narrow terminal."""
     return Column(no_wrap=True, overflow="ellipsis", max_width=max(err.width - 35, 10))
 
 
 @contextmanager
 def progress(*, quiet: bool, in_bytes: bool = False) -> Iterator[Progress]:
-    """Give bars on standard error; silent when that is no terminal."""
+    """Give progress bars on standard error, hidden if it is not a terminal."""
     with Progress(
         SpinnerColumn(),
-        TextColumn("{task.description}", markup=False, table_column=_shortened()),
+        TextColumn("{task.description}", markup=False, table_column=_description_column()),
         BarColumn(bar_width=10),
         DownloadColumn() if in_bytes else MofNCompleteColumn(),
         TimeRemainingColumn(elapsed_when_finished=True),
@@ -164,64 +170,62 @@ def progress(*, quiet: bool, in_bytes: bool = False) -> Iterator[Progress]:
 
 
 class TrainingBars:
-    """A watcher that moves bars: rows clustered, and what each class at work is doing."""
+    """Progress bars of a fit: rows clustered so far, and the state of each class."""
 
     def __init__(self, bars: Progress, row_counts: list[int]) -> None:
         self._bars = bars
         self._kmeans = bars.add_task("K-means", total=sum(row_counts))
         self._at_work: dict[object, str] = {}
-        self._visit: TaskID | None = None
+        self._pass: TaskID | None = None
 
-    def visited(self, done: int, n_rows: int) -> None:
-        """Move the bar of a visit to rows in blocks."""
-        if self._visit is None:
-            self._visit = self._bars.add_task("rows of this visit", total=n_rows)
+    def __call__(self, event: Event) -> None:
+        """Show an event of the training."""
+        from kmeans_kernel.core.arrays import events
+
+        match event:
+            case events.RowsRead():
+                self._show_pass(event.done, event.n_rows)
+            case events.KMeansIteration():
+                told = f"iteration {event.n_iter}, deviation {event.deviation:.0e}"
+                self._at_work[event.label] = f"{event.label!s}: {told}"
+                self._describe(f"K-means of {'; '.join(self._at_work.values())}")
+            case events.ClassClustered():
+                self._at_work.pop(event.label, None)
+                self._bars.advance(self._kmeans, event.n_rows)
+            case events.SizeTried():
+                error = 100 * event.held_out_error
+                self._describe(f"{event.n_representatives} per class: error {error:.2f} %")
+            case events.CandidateTried():
+                self._describe(f"choosing: {event.kernel}, error {event.loss:.4f}")
+            case events.SolveStarted():
+                self._bars.update(self._kmeans, visible=False)
+                self._bars.add_task(f"solving for {event.m} representatives", total=None)
+
+    def _describe(self, text: str) -> None:
+        self._bars.update(self._kmeans, description=text)
+
+    def _show_pass(self, done: int, n_rows: int) -> None:
+        """Show the progress of a pass over row blocks."""
+        if self._pass is None:
+            self._pass = self._bars.add_task("rows of this pass", total=n_rows)
         if done >= n_rows:
-            self._bars.reset(self._visit)
+            self._bars.reset(self._pass)
         else:
-            self._bars.update(self._visit, completed=done)
-
-    def moved(self, centroids: dict[int, Any]) -> None:
-        """Be told by class instead."""
-
-    def iteration(self, label: object, n_iter: int, deviation: float) -> None:
-        """Tell of the classes at work."""
-        self._at_work[label] = f"{label!s}: iteration {n_iter}, deviation {deviation:.0e}"
-        doing = "; ".join(list(self._at_work.values()))
-        self._bars.update(self._kmeans, description=f"K-means of {doing}")
-
-    def class_done(self, label: object, n_rows: int, found: Clustering) -> None:  # noqa: ARG002
-        """Move the bar by the rows of a class."""
-        self._at_work.pop(label, None)
-        self._bars.advance(self._kmeans, n_rows)
-
-    def grown(self, step: Any) -> None:
-        """Show what came of a number of representatives."""
-        told = f"{step.n_representatives} of each class: error {100 * step.held_out_error:.2f} %"
-        self._bars.update(self._kmeans, description=told)
-
-    def tried(self, kernel: object, loss: float) -> None:
-        """Show what was tried."""
-        self._bars.update(self._kmeans, description=f"choosing: {kernel}, error {loss:.4f}")
-
-    def solving(self, m: int) -> None:
-        """Show that the solve is on."""
-        self._bars.update(self._kmeans, visible=False)
-        self._bars.add_task(f"solving for {m} representatives", total=None)
+            self._bars.update(self._pass, completed=done)
 
 
 @contextmanager
 def training_bars(*, quiet: bool) -> Iterator[None]:
-    """Show the fits inside as bars."""
-    from kmeans_kernel.estimators._progress import watched_by
+    """Show the progress of all fits in the block."""
+    from kmeans_kernel.estimators._progress import listening
 
-    with progress(quiet=quiet) as bars, watched_by(lambda counts: TrainingBars(bars, counts)):
+    with progress(quiet=quiet) as bars, listening(lambda counts: TrainingBars(bars, counts)):
         yield
 
 
 @contextmanager
 def row_bar(title: str, n_rows: int, *, quiet: bool) -> Iterator[Callable[[int], None]]:
-    """Give a function that moves a bar by a number of rows."""
+    """Give a function that advances a progress bar by a number of rows."""
     with progress(quiet=quiet) as bars:
         task = bars.add_task(title, total=n_rows)
         yield lambda done: bars.advance(task, done)
@@ -229,12 +233,12 @@ def row_bar(title: str, n_rows: int, *, quiet: bool) -> Iterator[Callable[[int],
 
 @contextmanager
 def byte_bar(title: str, *, quiet: bool) -> Iterator[Callable[[int, int | None], None]]:
-    """Give a function that sets a bar to the bytes that were read, of how many if that is known."""
+    """Give a function that sets a progress bar to the bytes read and, if known, their total."""
     with progress(quiet=quiet, in_bytes=True) as bars:
         task = bars.add_task(title, total=None)
         yield lambda done, total: bars.update(task, completed=done, total=total)
 
 
-def told(value: Any) -> str:
-    """Return a number as a person reads it."""
+def format_number(value: Any) -> str:
+    """Return a number with three decimals; a dash for None and NaN."""
     return "–" if value is None or value != value else f"{value:.3f}"

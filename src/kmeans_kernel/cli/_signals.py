@@ -1,24 +1,24 @@
-"""Whether the user pressed Ctrl-C: a library may turn the interrupt into an error of its own."""
+"""Detection of Ctrl-C, also when a library replaces KeyboardInterrupt by its own exception."""
 
 from __future__ import annotations
 
 import signal
 from types import FrameType
 
-_seen = False
+_interrupted = False
 
 
-def watch_for_interrupt() -> None:
-    """Remember an interrupt, and raise KeyboardInterrupt as usual."""
-    signal.signal(signal.SIGINT, _remember)
+def record_interrupts() -> None:
+    """Install a SIGINT handler that records the signal and raises KeyboardInterrupt."""
+    signal.signal(signal.SIGINT, _record_interrupt)
 
 
 def was_interrupted() -> bool:
-    """Say whether there was one."""
-    return _seen
+    """Return whether SIGINT was received."""
+    return _interrupted
 
 
-def _remember(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
-    global _seen
-    _seen = True
+def _record_interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+    global _interrupted
+    _interrupted = True
     raise KeyboardInterrupt

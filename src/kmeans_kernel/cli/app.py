@@ -1,4 +1,4 @@
-"""The program `kmeans-kernel`."""
+"""The command `kmeans-kernel` and its subcommands."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def options(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_write_version, is_eager=True, help="Write the version and leave."
+            "--version", callback=_write_version, is_eager=True, help="Show the version and exit."
         ),
     ] = False,
 ) -> None:
-    """Train, evaluate and inspect a kernel classifier with one knob, on your own files.
+    """Train, evaluate, inspect and deploy kernel classifiers on K-means representatives.
 
     Example:
 

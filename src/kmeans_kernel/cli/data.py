@@ -7,32 +7,35 @@ from typing import Annotated
 
 import typer
 
-from kmeans_kernel.cli._output import AsJson, Verbose, fail, one_sentence, out, write_json
-from kmeans_kernel.cli._reading import SETS, load_set
+from kmeans_kernel.cli._input import DATASETS, load_dataset
+from kmeans_kernel.cli._output import AsJson, Verbose, fail, out, report_errors, write_json
 
 app = typer.Typer(
-    help="Data sets: list them, fetch them, see where they are.\n\n"
-    "Example:\n\n\b\nkmeans-kernel data list"
+    help="List, download and locate data sets.\n\nExample:\n\n\b\nkmeans-kernel data list"
 )
 
 Name = Annotated[
-    str, typer.Argument(help="digits, mnist or fashion-mnist.", autocompletion=lambda: [*SETS])
+    str,
+    typer.Argument(
+        help="Name of the data set: digits, mnist or fashion-mnist.",
+        autocompletion=lambda: [*DATASETS],
+    ),
 ]
 
 
 @app.command("list")
-def list_sets(as_json: AsJson = False) -> None:
-    """List the data sets, and whether they are here.
+def list_datasets(as_json: AsJson = False) -> None:
+    """List the data sets, and whether each is in the cache.
 
     Example:
 
     \b
     kmeans-kernel data list
     """
-    with one_sentence():
+    with report_errors():
         found = [
-            {"name": name, "what": what, "here": name == "digits" or is_here(name)}
-            for name, what in SETS.items()
+            {"name": name, "what": what, "here": name == "digits" or is_cached(name)}
+            for name, what in DATASETS.items()
         ]
         if as_json:
             write_json(found)
@@ -44,62 +47,63 @@ def list_sets(as_json: AsJson = False) -> None:
 
 @app.command()
 def fetch(name: Name, verbose: Verbose = False) -> None:
-    """Fetch a data set into the cache.
+    """Download a data set into the cache.
 
     Example:
 
     \b
     kmeans-kernel data fetch digits
     """
-    with one_sentence(verbose=verbose):
-        loaded = load_set(known(name))
+    with report_errors(verbose=verbose):
+        loaded = load_dataset(check_name(name))
         out.print(f"{name}: {len(loaded.X_train)} training and {len(loaded.X_test)} test images")
 
 
 @app.command()
 def where(
     name: Annotated[
-        str | None, typer.Argument(help="A data set; none for the cache itself.")
+        str | None,
+        typer.Argument(help="Name of the data set. By default the folder of all data sets."),
     ] = None,
     verbose: Verbose = False,
 ) -> None:
-    """Say where a data set is kept.
+    """Show the folder of a data set.
 
-    That is the platform's cache folder, or the one that $KMEANS_KERNEL_CACHE names.
+    It is in the cache folder of the platform, or in $KMEANS_KERNEL_CACHE if that is set.
 
     Example:
 
     \b
     kmeans-kernel data where
     """
-    with one_sentence(verbose=verbose):
+    with report_errors(verbose=verbose):
         if name is None:
-            out.print(str(cache()))
-        elif known(name) == "digits":
+            out.print(str(cache_folder()))
+        elif check_name(name) == "digits":
             out.print("digits come with scikit-learn")
         else:
-            out.print(str(folder(name)))
+            out.print(str(dataset_folder(name)))
 
 
-def known(name: str) -> str:
-    """Return the name of a data set, or fail."""
-    if name not in SETS:
-        fail(f"there is no data set {name!r}; there are {', '.join(SETS)}.")
+def check_name(name: str) -> str:
+    """Return the name of a data set; fail if it is unknown."""
+    if name not in DATASETS:
+        fail(f"there is no data set {name!r}; choose one of {', '.join(DATASETS)}.")
     return name
 
 
-def cache() -> Path:
-    """Return the folder of all fetched data."""
+def cache_folder() -> Path:
+    """Return the folder of all data sets."""
     from kmeans_kernel.data.datasets._loaders import cache_directory
 
     return cache_directory()
 
 
-def folder(name: str) -> Path:
-    """Return the folder of a data set in the cache."""
-    return cache() / name
+def dataset_folder(name: str) -> Path:
+    """Return the folder of one data set."""
+    return cache_folder() / name
 
 
-def is_here(name: str) -> bool:
-    """Say whether the four files of a data set are in the cache."""
-    return folder(name).is_dir() and len(list(folder(name).glob("*-ubyte*"))) >= 4
+def is_cached(name: str) -> bool:
+    """Return whether images and labels of both parts, four files, are in the cache."""
+    return dataset_folder(name).is_dir() and len(list(dataset_folder(name).glob("*-ubyte*"))) >= 4

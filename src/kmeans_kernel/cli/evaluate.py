@@ -11,40 +11,41 @@ from rich.table import Column
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from kmeans_kernel.cli._output import (
-    AsJson,
-    Quiet,
-    Verbose,
-    check_picture,
-    one_sentence,
-    out,
-    row_bar,
-    told,
-    write_json,
-    write_picture,
-)  # fmt: skip
-from kmeans_kernel.cli._reading import (
+from kmeans_kernel.cli._input import (
     Data,
     Drop,
     DropMissing,
     FormatOption,
     Target,
     ZeroBased,
-    how_to_read,
+    read_options,
 )  # fmt: skip
-from kmeans_kernel.cli.predict import load_and_read
+from kmeans_kernel.cli._output import (
+    AsJson,
+    Quiet,
+    Verbose,
+    check_picture,
+    format_number,
+    out,
+    report_errors,
+    row_bar,
+    write_json,
+    write_picture,
+)  # fmt: skip
+from kmeans_kernel.cli.predict import load_model_and_data
 from kmeans_kernel.report._evaluation import Evaluation
 from kmeans_kernel.report._evaluation import evaluate as evaluate_rows
 
-_MOST_CLASSES_DRAWN = 30
+_MAX_TABLE_CLASSES = 30
 
 
 def evaluate(
-    model: Annotated[Path, typer.Argument(help="A file that fit wrote.")],
+    model: Annotated[Path, typer.Argument(help="Model file written by fit.")],
     data: Data,
     target: Target = None,
     picture: Annotated[
-        Path | None, typer.Option(help="Also draw the confusion matrix to this file.")
+        Path | None,
+        typer.Option(help="Also draw the confusion matrix to this .png, .svg or .pdf file."),
     ] = None,
     file_format: FormatOption = None,
     drop: Drop = [],  # noqa: B006
@@ -54,11 +55,11 @@ def evaluate(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Compare a model's predictions with the labels.
+    """Compare the predictions of a model with labels.
 
-    Tells the error, the log-loss, precision and recall of each class, and the confusion matrix.
-    With a file of your own, name the column of the labels: evaluate my.model FILE.csv --target
-    COLUMN. With a data set, its test part is used.
+    Shows the error rate, the log-loss, precision and recall of each class, and the confusion
+    matrix. For your own file, name the column of labels: evaluate my.model FILE.csv --target
+    COLUMN. For a data set, its test part is used.
 
     Example:
 
@@ -66,11 +67,11 @@ def evaluate(
     kmeans-kernel fit digits -q 20 -o digits.model
     kmeans-kernel evaluate digits.model digits
     """
-    with one_sentence(verbose=verbose):
+    with report_errors(verbose=verbose):
         if picture is not None:
             check_picture(picture, model, data)
-        how = how_to_read(target, file_format, drop, drop_missing, zero_based)
-        estimator, table = load_and_read(model, data, how, quiet=quiet, labels=True)
+        how = read_options(target, file_format, drop, drop_missing, zero_based)
+        estimator, table = load_model_and_data(model, data, how, quiet=quiet, labels=True)
         with row_bar("classifying", len(table.X), quiet=quiet) as on_rows:
             found = evaluate_rows(estimator, table.X, np.asarray(table.y), on_rows)
         if picture is not None:
@@ -82,24 +83,32 @@ def evaluate(
 
 
 def print_evaluation(found: Evaluation, *, quiet: bool) -> None:
-    """Write the figures, and the confusion matrix as a table."""
+    """Print the scores, and the confusion matrix as a table."""
     out.print(f"error     {found.error_percent:.2f} % of {found.n_rows} rows")
-    out.print(f"log-loss  {told(found.log_loss if np.isfinite(found.log_loss) else None)}")
+    out.print(f"log-loss  {format_number(found.log_loss if np.isfinite(found.log_loss) else None)}")
     if quiet:
         return
     classes = RichTable("class", "rows", "precision", "recall", box=None)
     sizes = found.confusion.sum(axis=1)
     for k, label in enumerate(found.labels):
-        classes.add_row(str(label), str(sizes[k]), told(found.precision[k]), told(found.recall[k]))
+        classes.add_row(
+            str(label),
+            str(sizes[k]),
+            format_number(found.precision[k]),
+            format_number(found.recall[k]),
+        )
     out.print(classes)
-    if len(found.labels) <= _MOST_CLASSES_DRAWN:
+    if len(found.labels) <= _MAX_TABLE_CLASSES:
         out.print(confusion_table(found))
     else:
-        out.print(f"The confusion matrix of {len(found.labels)} classes: use --picture or --json.")
+        out.print(
+            f"The confusion matrix of {len(found.labels)} classes is too wide for a table; use "
+            "--picture or --json."
+        )
 
 
 def confusion_table(found: Evaluation) -> RichTable:
-    """Return the confusion matrix; the more rows of a class went astray, the redder."""
+    """Return the confusion matrix; bold red marks confusions of over 5 % of a class."""
     names = [Text(str(label)) for label in found.labels]
     columns = [Column(header=name) for name in names]
     drawn = RichTable("true \\ given", *columns, box=None, padding=(0, 1))

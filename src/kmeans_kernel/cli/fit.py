@@ -8,26 +8,31 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from kmeans_kernel.cli._large import blocks_of, fit_on_cluster, input_files, large_kind
-from kmeans_kernel.cli._output import (
-    AsJson,
-    Quiet,
-    Verbose,
-    err,
-    one_sentence,
-    out,
-    training_bars,
-    write_json,
-)  # fmt: skip
-from kmeans_kernel.cli._reading import (
+from kmeans_kernel.cli._input import (
     Data,
     Drop,
     DropMissing,
     FormatOption,
     Target,
     ZeroBased,
-    how_to_read,
     read,
+    read_options,
+)  # fmt: skip
+from kmeans_kernel.cli._out_of_core import (
+    block_format,
+    fit_on_cluster,
+    list_input_files,
+    open_blocks,
+)
+from kmeans_kernel.cli._output import (
+    AsJson,
+    Quiet,
+    Verbose,
+    err,
+    out,
+    report_errors,
+    training_bars,
+    write_json,
 )  # fmt: skip
 from kmeans_kernel.utils.files import check_writable
 
@@ -39,7 +44,7 @@ STANDARD_OUTPUT = Path("/dev/stdout")
 
 
 class Features(StrEnum):
-    """What the classifier sees."""
+    """Features that the classifier is trained on."""
 
     raw = "raw"
     raw_fft = "raw_fft"
@@ -51,7 +56,8 @@ class Features(StrEnum):
 def fit(
     data: Data,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="The model file to write; - for stdout.")
+        Path,
+        typer.Option("--output", "-o", help="Model file to write; - for standard output."),
     ],
     target: Target = None,
     q: Annotated[
@@ -60,65 +66,74 @@ def fit(
             "--representatives",
             "-q",
             metavar="<int|auto>",
-            help="Representatives per class; auto finds how many are enough. [table: 2000 shared "
-            "among the classes, at least 100 of each; patterns: 1000; other images: 100]",
+            help="Number of representatives per class; auto doubles it while the hold-out error "
+            "decreases. By default 2,000 shared among the classes, at least 100 each, for table; "
+            "1,000 for patterns; 100 for other features of images.",
         ),
     ] = None,
     features: Annotated[
         Features | None,
         typer.Option(
-            help="What the classifier sees: table, standardised columns; of images, raw pixels, "
-            "raw_fft, pixels with Fourier magnitudes, patches, a vote of sub-images, or patterns, "
-            "those of edges, for the lowest error. By default raw of images and table of anything "
-            "else."
+            help="Features that the classifier is trained on. table: standardised columns. For "
+            "images, raw: pixels; raw_fft: pixels and Fourier magnitudes; patches: sub-images "
+            "that vote; patterns: edge patterns, which have the lowest error. By default raw for "
+            "images, else table."
         ),
     ] = None,
     regularization: Annotated[
         float | None,
         typer.Option(
-            min=0, help="The penalty. [table, patterns: chosen from the data, other images: 1e-6]"
+            min=0,
+            help="Regularisation strength. By default it is chosen by the hold-out error for table "
+            "and patterns, and 1e-6 for other features of images.",
         ),
     ] = None,
     gamma: Annotated[
         float | None,
         typer.Option(
-            min=0, help="Inverse width of the Gaussian. [table, patterns: chosen from the data]"
+            min=0,
+            help="Inverse width of the Gaussian kernel, for table and patterns. By default it is "
+            "chosen by the hold-out error.",
         ),
     ] = None,
-    border: Annotated[
+    boundary_fraction: Annotated[
         float | None,
         typer.Option(
             min=0,
             max=0.95,
-            help="The share of the representatives that are rows at the border between classes.",
+            help="Fraction of the representatives that are rows near the class boundary, not "
+            "centroids. By default 0.",
         ),
     ] = None,
     lift: Annotated[
         float | None,
         typer.Option(
-            min=0, help="The constant appended to a row. [table: their typical length, images: 0]"
+            min=0,
+            help="Constant feature that is appended to each row before it is scaled to unit "
+            "length. By default the typical length of a row for table, 0 for images.",
         ),
     ] = None,
     seed: Annotated[
-        int, typer.Option(help="Decides the first centroids and what is held out.")
+        int, typer.Option(help="Random seed of the initial centroids and of the hold-out rows.")
     ] = 0,
     blocks: Annotated[
         bool,
         typer.Option(
             "--blocks",
-            help="Read a Parquet or CSV file in blocks, as is done by itself if it does not fit "
-            "into memory, and for a directory of Parquet files.",
+            help="Read a Parquet or CSV file out of core, in blocks of rows. Files too large for "
+            "the memory and directories of Parquet files are always read this way.",
         ),
     ] = False,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(help="With blocks, a file from which an interrupted fit goes on."),
+        typer.Option(help="File to resume an interrupted fit from. Only for data read in blocks."),
     ] = None,
     dask: Annotated[
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="The scheduler of a Dask cluster, tcp://host:8786, whose workers read the file.",
+            help="Address of the scheduler of a Dask cluster, for example tcp://host:8786, whose "
+            "workers read the data.",
         ),
     ] = None,
     file_format: FormatOption = None,
@@ -129,45 +144,49 @@ def fit(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Train a classifier on labelled rows and save it.
+    """Train a classifier and save it to a file.
 
-    With a file of your own, name the column of the labels: fit FILE.csv --target COLUMN -o
-    my.model. With a data set, its training part is used.
+    For your own file, name the column of labels: fit FILE.csv --target COLUMN -o my.model. For a
+    data set, its training part is used.
 
     Example:
 
     \b
     kmeans-kernel fit digits -q 20 -o digits.model
     """
-    with one_sentence(verbose=verbose):
-        import safetensors  # noqa: F401 - without it the work would be for nothing
+    with report_errors(verbose=verbose):
+        import safetensors  # noqa: F401 - fail before the fit, not when the model is saved
 
         from kmeans_kernel.export.model_file import save_model
         from kmeans_kernel.report._inspection import classifier_of, describe
 
         output = STANDARD_OUTPUT if str(output) == "-" else output
-        check_writable(output, *input_files(data), *filter(None, [target]))
-        how = how_to_read(target, file_format, drop, drop_missing, zero_based)
+        check_writable(output, *list_input_files(data), *filter(None, [target]))
+        how = read_options(target, file_format, drop, drop_missing, zero_based)
         given = {
-            "regularization": regularization, "gamma": gamma, "border": border, "lift": lift,
+            "regularization": regularization, "gamma": gamma, "lift": lift,
+            "boundary_fraction": boundary_fraction,
         }  # fmt: skip
         options = {name: value for name, value in given.items() if value is not None}
         kind = features and features.value
-        n_wanted = None if q is None else representatives(q)
-        large = large_kind(data, file_format, wanted=blocks or dask is not None)
+        n_representatives = None if q is None else representatives(q)
+        large = block_format(data, file_format, wanted=blocks or dask is not None)
         if large is not None:
             if kind not in (None, "table"):
-                raise ValueError(f"rows in blocks are columns of a table, not {kind}.")
-            estimator = table_estimator(n_wanted, seed, options)
+                raise ValueError(
+                    f"data read in blocks must be a table, not {kind}; leave out --features."
+                )
+            estimator = table_estimator(n_representatives, seed, options)
             with training_bars(quiet=quiet):
-                n_rows = fit_large(
+                n_rows = fit_out_of_core(
                     estimator, data, large, target, drop, drop_missing, dask, checkpoint, quiet
                 )
         else:
             if checkpoint is not None:
-                raise ValueError("--checkpoint is for rows in blocks; with --blocks they are.")
+                raise ValueError("--checkpoint is for data read in blocks; add --blocks.")
             table = read(data, "train", how, quiet=quiet, labels=True)
-            estimator, n_rows = make_estimator(table, kind, n_wanted, seed, options), len(table.X)
+            estimator = make_estimator(table, kind, n_representatives, seed, options)
+            n_rows = len(table.X)
             with training_bars(quiet=quiet):
                 estimator.fit(table.X, table.y)
         save_model(estimator, output)
@@ -185,7 +204,7 @@ def fit(
 
 
 def representatives(text: str) -> int | Literal["auto"]:
-    """Return the number of representatives that an option says."""
+    """Parse the option --representatives."""
     if text == "auto":
         return "auto"
     if text.isdecimal() and int(text) >= 1:
@@ -193,7 +212,7 @@ def representatives(text: str) -> int | Literal["auto"]:
     raise ValueError(f"--representatives must be a whole number of at least 1 or auto, got {text}.")
 
 
-def fit_large(
+def fit_out_of_core(
     estimator: Any,
     data: str,
     kind: Format,
@@ -204,20 +223,20 @@ def fit_large(
     checkpoint: Path | None,
     quiet: bool,
 ) -> int:
-    """Fit to rows in blocks, here or on a cluster; return how many there were."""
+    """Fit out of core, in this process or on a cluster; return the number of rows."""
     from kmeans_kernel.data._pipelines import fit_pipeline
 
     if dask is not None:
         if drop_missing or checkpoint is not None:
-            raise ValueError("--drop-missing and --checkpoint do not go with --dask.")
+            raise ValueError("--drop-missing and --checkpoint cannot be used with --dask.")
         return fit_on_cluster(estimator, dask, data, kind, target, drop)
-    rows = blocks_of(data, kind, target, drop, drop_missing=drop_missing, quiet=quiet)
+    rows = open_blocks(data, kind, target, drop, drop_missing=drop_missing, quiet=quiet)
     fit_pipeline(estimator, rows, checkpoint=checkpoint)
     return int(estimator[-1].representative_counts_.sum())
 
 
 def table_estimator(q: int | Literal["auto"] | None, seed: int, options: dict[str, Any]) -> Any:
-    """Return the estimator for a table, unfitted."""
+    """Return an unfitted estimator for a table."""
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
@@ -233,7 +252,7 @@ def make_estimator(
     seed: int,
     options: dict[str, Any],
 ) -> Any:
-    """Return the estimator for a table or for images, unfitted."""
+    """Return an unfitted estimator for a table or for images."""
     from kmeans_kernel import image_classifier, paper
 
     kind = features or ("raw" if table.are_images else "table")
@@ -245,7 +264,8 @@ def make_estimator(
         estimator: Any = image_classifier(random_state=seed)
     elif "gamma" in options:
         raise ValueError(
-            f"--gamma belongs to the Gaussian kernel, and {kind} has a polynomial one."
+            f"--gamma is for the Gaussian kernel, and {kind} has a polynomial one; leave it out, "
+            "or use --features patterns."
         )
     else:
         estimator = getattr(paper, kind)(random_state=seed)
@@ -259,7 +279,7 @@ def make_estimator(
 
 
 def _patch_shape(table: Table) -> tuple[int, int]:
-    """Return the paper's patch, three pixels less than the image each way."""
+    """Return the patch shape of the paper: three pixels smaller than the image on each axis."""
     if not table.are_images:
         return 25, 25
     height, width = table.X.shape[1:]

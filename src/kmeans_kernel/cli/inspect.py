@@ -14,29 +14,32 @@ from kmeans_kernel.cli._output import (
     Verbose,
     check_picture,
     fail,
-    one_sentence,
     out,
+    report_errors,
     size_of,
     write_json,
     write_picture,
 )  # fmt: skip
-from kmeans_kernel.cli.predict import model_file
+from kmeans_kernel.cli.predict import model_path
 
-_PER_CLASS = 12
+_DRAWN_PER_CLASS = 12
 
 
 def inspect(
-    model: Annotated[Path, typer.Argument(help="A file that fit wrote.")],
+    model: Annotated[Path, typer.Argument(help="Model file written by fit.")],
     picture: Annotated[
-        Path | None, typer.Option(help="Draw the representatives of images to this file.")
+        Path | None,
+        typer.Option(
+            help="Draw the representatives of a model of images to this .png, .svg or .pdf file."
+        ),
     ] = None,
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
-    """Show what a model is and what it has learned.
+    """Show the parameters and the representatives of a model.
 
-    Its steps, kernel and regularisation, and the representatives of each class with how many rows
-    each stands for; of images, a picture of them.
+    Shows its steps, kernel and regularisation, and for each class the number of representatives
+    and of the rows that they represent. For images, --picture draws them.
 
     Example:
 
@@ -44,21 +47,22 @@ def inspect(
     kmeans-kernel fit digits -q 20 -o digits.model
     kmeans-kernel inspect digits.model --picture representatives.png
     """
-    with one_sentence(verbose=verbose):
+    with report_errors(verbose=verbose):
         from kmeans_kernel.export.model_file import load_model
         from kmeans_kernel.report._inspection import describe, representative_images
 
         if picture is not None:
             check_picture(picture, model)
-        model = model_file(model)
+        model = model_path(model)
         estimator = load_model(model)
-        size = model.stat().st_size if model.is_file() else None  # a pipe has none
+        size = model.stat().st_size if model.is_file() else None  # a pipe has no size
         found = {"file": str(model), "file_bytes": size, **describe(estimator)}
         if picture is not None:
-            images = representative_images(estimator, _PER_CLASS)
+            images = representative_images(estimator, _DRAWN_PER_CLASS)
             if images is None:
                 fail(
-                    f"The representatives of {model} are no images, so there is no picture of them."
+                    f"the representatives of {model} are not images and cannot be drawn; leave "
+                    "out --picture."
                 )
             draw_representatives(images, [c["label"] for c in found["classes"]], picture)
         if as_json:
@@ -68,7 +72,7 @@ def inspect(
 
 
 def print_description(found: dict[str, Any]) -> None:
-    """Write what a person wants to know."""
+    """Print the description of a model."""
     facts = RichTable(box=None, show_header=False)
     names = found["feature_names"]
     shown = "" if names is None else ": " + ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
@@ -80,18 +84,20 @@ def print_description(found: dict[str, Any]) -> None:
     facts.add_row("regularization", f"{found['regularization']:g}")
     facts.add_row("lift", f"{found['lift']:g}")
     if found["feature_scales"] is not None:
-        facts.add_row("scales of features", Text(_most_important(found)))
-    if found["squashed"]:
-        facts.add_row("features are", "squashed: few large values do not set the distances")
+        facts.add_row("feature scales", Text(_largest_scales(found)))
+    if found["feature_transform"] is not None:
+        facts.add_row(
+            "transform", f"{found['feature_transform']}: outliers do not set the distances"
+        )
     if found["held_out_error"] is not None:
-        facts.add_row("held-out error", f"{100 * found['held_out_error']:.2f} %")
+        facts.add_row("hold-out error", f"{100 * found['held_out_error']:.2f} %")
     facts.add_row(
         "representatives", f"{found['representatives']} in {len(found['classes'])} classes"
     )
-    facts.add_row("residual of the solve", f"{found['relative_residual']:.1e}")
+    facts.add_row("relative residual", f"{found['relative_residual']:.1e}")
     out.print(facts)
     classes = RichTable(
-        "class", "rows", "representatives", "rows each: smallest", "median", "largest",
+        "class", "rows", "representatives", "rows each: min", "median", "max",
         "iterations", box=None,
     )  # fmt: skip
     for row, iterations in zip(found["classes"], found["iterations"], strict=True):
@@ -102,17 +108,17 @@ def print_description(found: dict[str, Any]) -> None:
     out.print(classes)
 
 
-def _most_important(found: dict[str, Any], n: int = 5) -> str:
-    """Name the features that were scaled up most."""
+def _largest_scales(found: dict[str, Any], n: int = 5) -> str:
+    """Return the features with the largest scales."""
     scales = found["feature_scales"]
     names = found["feature_names"] or [f"feature {k + 1}" for k in range(len(scales))]
     order = sorted(range(len(scales)), key=lambda k: -scales[k])
-    told = ", ".join(f"{names[k]} {scales[k]:.2f}" for k in order[:n])
-    return f"{told}, …" if len(scales) > n else told
+    listed = ", ".join(f"{names[k]} {scales[k]:.2f}" for k in order[:n])
+    return f"{listed}, …" if len(scales) > n else listed
 
 
 def draw_representatives(images: Any, labels: list[Any], path: Path) -> None:
-    """Draw the largest representatives, one row of images for each class."""
+    """Draw the representatives with the most rows, one line of images per class."""
     from matplotlib.figure import Figure
 
     n_classes, per_class = images.shape[:2]

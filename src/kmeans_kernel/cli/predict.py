@@ -12,16 +12,16 @@ import numpy as np
 import numpy.typing as npt
 import typer
 
-from kmeans_kernel.cli._output import Quiet, Verbose, one_sentence, row_bar, warn
-from kmeans_kernel.cli._reading import (
+from kmeans_kernel.cli._input import (
     Data,
     Drop,
     DropMissing,
     FormatOption,
     ZeroBased,
-    how_to_read,
     read,
+    read_options,
 )  # fmt: skip
+from kmeans_kernel.cli._output import Quiet, Verbose, report_errors, row_bar, warn
 from kmeans_kernel.data.tables import STANDARD_INPUT, Table
 from kmeans_kernel.report._evaluation import predict_all
 from kmeans_kernel.utils.files import check_writable, write_whole
@@ -30,17 +30,25 @@ SUFFIXES = (".csv", ".parquet", ".jsonl")
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="A file that fit wrote.")],
+    model: Annotated[Path, typer.Argument(help="Model file written by fit.")],
     data: Data,
     output: Annotated[
         str,
-        typer.Option("--output", "-o", help="A .csv, .parquet or .jsonl file; - is CSV to stdout."),
+        typer.Option(
+            "--output",
+            "-o",
+            help="Write the predictions to this .csv, .parquet or .jsonl file; - for CSV on "
+            "standard output.",
+        ),
     ] = STANDARD_INPUT,
     probabilities: Annotated[
-        bool, typer.Option("--probabilities", help="Write the probability of every class.")
+        bool, typer.Option("--probabilities", help="Also write the probability of every class.")
     ] = False,
     target: Annotated[
-        str | None, typer.Option("--target", "-t", help="The column or array of labels, to ignore.")
+        str | None,
+        typer.Option(
+            "--target", "-t", help="Name of a column or array of labels, which is ignored."
+        ),
     ] = None,
     file_format: FormatOption = None,
     drop: Drop = [],  # noqa: B006
@@ -49,10 +57,10 @@ def predict(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Classify rows.
+    """Predict labels and probabilities.
 
-    Each gets its number, counted from 1, its label and how probable that is. With a data set, its
-    test part is used.
+    For each row the output has its number, counted from 1, the predicted label, and the probability
+    of that label. For a data set, its test part is used.
 
     Example:
 
@@ -60,23 +68,23 @@ def predict(
     kmeans-kernel fit digits -q 20 -o digits.model
     kmeans-kernel predict digits.model digits -o labels.csv
     """
-    with one_sentence(verbose=verbose):
-        check_suffix(output, model, data)
-        how = how_to_read(target, file_format, drop, drop_missing, zero_based)
-        estimator, table = load_and_read(model, data, how, quiet=quiet, labels=False)
+    with report_errors(verbose=verbose):
+        check_output(output, model, data)
+        how = read_options(target, file_format, drop, drop_missing, zero_based)
+        estimator, table = load_model_and_data(model, data, how, quiet=quiet, labels=False)
         with row_bar("classifying", len(table.X), quiet=quiet) as on_rows:
             labels, shares = predict_all(estimator, table.X, on_rows)
         columns = result_columns(table, labels, shares, estimator.classes_, probabilities)
         write_columns(columns, output)
 
 
-def load_and_read(
+def load_model_and_data(
     model: Path, data: str, how: dict[str, Any], *, quiet: bool, labels: bool
 ) -> tuple[Any, Table]:
-    """Load a model, and read the columns that it was trained on."""
+    """Load a model, and read the columns of its features."""
     from kmeans_kernel.export.model_file import load_model
 
-    estimator = load_model(model_file(model))
+    estimator = load_model(model_path(model))
     names = getattr(estimator, "feature_names_in_", None)
     table = read(
         data,
@@ -87,34 +95,36 @@ def load_and_read(
         features=None if names is None else [str(name) for name in names],
         n_features=int(estimator.n_features_in_),
     )
-    check_kind(estimator, table, data)
+    check_matches_model(estimator, table, data)
     if names is not None and isinstance(table.X, np.ndarray):
         shown = ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
-        warn(f"{data} names no columns; they are taken for {shown} by their order.")
+        warn(f"{data} has no column names; its columns are taken in the order {shown}.")
     return estimator, table
 
 
-def check_kind(estimator: Any, table: Table, data: str) -> None:
-    """Say in our own words when the rows are not what the model was trained on."""
+def check_matches_model(estimator: Any, table: Table, data: str) -> None:
+    """Raise if the data do not match the training data of the model in kind or width."""
     from kmeans_kernel.report._inspection import sees_images
 
     if table.are_images and not sees_images(estimator):
-        raise ValueError(f"{data} holds images, and the model was trained on a table.")
+        raise ValueError(
+            f"{data} contains images, and the model was trained on a table; use a table."
+        )
     width = int(np.prod(table.X.shape[1:]))
     if width != estimator.n_features_in_:
         raise ValueError(
-            f"{data} has {width} features a row, and the model was trained on "
-            f"{estimator.n_features_in_}."
+            f"{data} has {width} features per row, and the model was trained on "
+            f"{estimator.n_features_in_}; use the same features."
         )
 
 
-def model_file(model: Path) -> Path:
-    """Return where a model is read from: - is standard input."""
+def model_path(model: Path) -> Path:
+    """Return the path of a model; - means standard input."""
     return Path("/dev/stdin") if str(model) == STANDARD_INPUT else model
 
 
-def check_suffix(output: str, *inputs: str | Path) -> None:
-    """See before the work that the result can be written."""
+def check_output(output: str, *inputs: str | Path) -> None:
+    """Raise early if the output cannot be written, or would overwrite an input."""
     if output == STANDARD_INPUT:
         return
     if Path(output).suffix not in SUFFIXES:
@@ -132,7 +142,7 @@ def result_columns(
     classes: npt.NDArray[Any],
     every_class: bool,
 ) -> dict[str, npt.NDArray[Any]]:
-    """Return the columns of the result: the row in the file, its label, how certain."""
+    """Return the output columns: row number, predicted label, and probabilities."""
     columns = {"row": table.rows + 1, "label": labels, "probability": shares.max(axis=1)}
     if every_class:
         columns |= {f"p_{label}": shares[:, k] for k, label in enumerate(classes)}
@@ -140,7 +150,7 @@ def result_columns(
 
 
 def write_columns(columns: dict[str, npt.NDArray[Any]], output: str) -> None:
-    """Write columns as CSV, Parquet or JSON lines, by the name; a file appears whole or not."""
+    """Write columns in the format of the output's suffix; a file is written atomically."""
     import polars as pl
 
     plain = {
@@ -155,7 +165,7 @@ def write_columns(columns: dict[str, npt.NDArray[Any]], output: str) -> None:
         sys.stdout.write(frame.write_csv())
         sys.stdout.flush()
         return
-    check_suffix(output)
+    check_output(output)
     suffix = Path(output).suffix
     if suffix == ".csv":
         content = frame.write_csv().encode()

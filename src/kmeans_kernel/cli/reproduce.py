@@ -14,16 +14,16 @@ from kmeans_kernel.cli._output import (
     Quiet,
     Verbose,
     fail,
-    one_sentence,
     out,
     progress,
+    report_errors,
     write_json,
 )
 from kmeans_kernel.utils.files import check_writable, write_whole
 
 
-class What(StrEnum):
-    """What can be measured again."""
+class FigureName(StrEnum):
+    """Figures of the paper."""
 
     figure1 = "figure1"
     figure2 = "figure2"
@@ -31,65 +31,74 @@ class What(StrEnum):
 
 
 def reproduce(
-    what: Annotated[What, typer.Argument(help="Which figure, or all.")],
+    figure: Annotated[FigureName, typer.Argument(help="Figure of the paper to reproduce, or all.")],
     q: Annotated[
         list[int],
         typer.Option(
             "--representatives",
             "-q",
             min=1,
-            help="A value of Q; may be repeated. By default all of the paper's.",
+            help="Number of representatives per class (Q). May be given repeatedly. By default "
+            "all values of the paper.",
         ),
     ] = [],  # noqa: B006
     runs: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Runs of each point; by default 5 or 3 of figure 1, 2 or 1 of figure 2."
+            min=1,
+            help="Number of runs per point. By default 5 or 3 for figure 1, 2 or 1 for figure 2.",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="The seed of the first run.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed of the first run.")] = 0,
     features: Annotated[
         list[str],
-        typer.Option(help="raw, raw_fft, raw_fft_no_root, patches, patches_26; may be repeated."),
+        typer.Option(
+            help="Features to reproduce: raw, raw_fft, raw_fft_no_root, patches or patches_26. May "
+            "be given repeatedly. By default all of the figure."
+        ),
     ] = [],  # noqa: B006
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="The folder of the results; runs in it are kept.")
+        Path,
+        typer.Option(
+            "--output", "-o", help="Folder of the results. Runs that it contains are reused."
+        ),
     ] = Path("reproduction"),
     as_json: AsJson = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Measure the paper's figures again, on MNIST.
+    """Reproduce the figures of the paper on MNIST.
 
-    Ends with a report of how near they come: one HTML page, a Markdown table and pictures.
+    Writes a report that compares the results with the paper: an HTML page, a Markdown table and
+    plots.
 
-    An interrupted reproduction goes on where it was; more runs add to the average.
+    An interrupted reproduction is resumed; further runs are added to the average.
 
     Example:
 
     \b
     kmeans-kernel reproduce figure1 -q 100 --runs 1 --features raw
     """
-    with one_sentence(verbose=verbose):
+    with report_errors(verbose=verbose):
         from kmeans_kernel.data import load_mnist
         from kmeans_kernel.report.reproduction import FIGURES, figure_jobs, paper_qs
 
-        names = list(FIGURES) if what is What.all else [str(what)]
+        names = list(FIGURES) if figure is FigureName.all else [str(figure)]
         known = {curve.features for name in names for curve in FIGURES[name].curves}
         unknown = [name for name in features if name not in known]
         if unknown:
-            fail(f"{what} has no features {unknown[0]!r}; it has {', '.join(sorted(known))}.")
+            fail(f"{figure} has no features {unknown[0]!r}; use {', '.join(sorted(known))}.")
         if output.exists() and not output.is_dir():
-            fail(f"{output} is a file; name a folder for the results.")
+            fail(f"{output} is a file; name a folder with --output.")
         output.mkdir(parents=True, exist_ok=True)
         check_writable(output / "report.html")
-        load_mnist()  # fetched once, here, where what goes wrong can be told
+        load_mnist()  # downloads now, so that an error is reported before the progress bars start
         for name in names:
-            figure = FIGURES[name]
-            own = [f for f in features if f in {curve.features for curve in figure.curves}]
+            spec = FIGURES[name]
+            own = [f for f in features if f in {curve.features for curve in spec.curves}]
             if features and not own:
                 continue
-            jobs = figure_jobs(figure, q or paper_qs(figure), runs, seed, own)
+            jobs = figure_jobs(spec, q or paper_qs(spec), runs, seed, own)
             with progress(quiet=quiet) as bars:
                 _run(output / f"{name}.json", jobs, bars)
         report(output, names, as_json=as_json)
@@ -110,7 +119,7 @@ def _run(path: Path, jobs: list[dict[str, Any]], bars: Progress) -> None:
 
 
 def report(output: Path, names: list[str], *, as_json: bool) -> None:
-    """Write the page, the table and the pictures, and tell how near the figures came."""
+    """Write the report as HTML, Markdown and plots, and print its summary."""
     from kmeans_kernel.report.reproduction import (
         FIGURES,
         compare,
@@ -144,4 +153,4 @@ def report(output: Path, names: list[str], *, as_json: bool) -> None:
         out.print(markdown_table(points))
         for line in summary(points):
             out.print(line)
-    out.print(f"The report: {(output / 'report.html').resolve().as_uri()}")
+    out.print(f"Report: {(output / 'report.html').resolve().as_uri()}")

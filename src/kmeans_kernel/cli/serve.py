@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kmeans_kernel.cli._output import Quiet, Verbose, err, one_sentence, warn
+from kmeans_kernel.cli._output import Quiet, Verbose, err, report_errors, warn
 
 TOKEN_VARIABLE = "KMEANS_KERNEL_TOKEN"  # noqa: S105
 
@@ -18,43 +18,74 @@ TOKEN_VARIABLE = "KMEANS_KERNEL_TOKEN"  # noqa: S105
 def serve(
     models: Annotated[
         list[str],
-        typer.Argument(metavar="MODEL", help="Files that fit wrote; NAME=FILE names one."),
+        typer.Argument(
+            metavar="MODEL",
+            help="Model files written by fit. NAME=FILE sets the name of a model, which is else "
+            "that of its file.",
+        ),
     ],
     host: Annotated[
-        str, typer.Option(help="Where to listen; 0.0.0.0 is reached by other machines.")
+        str,
+        typer.Option(help="Address to listen on; 0.0.0.0 accepts requests of other machines."),
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any that is free.")] = 8000,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for a free one.")
+    ] = 8000,
     token_file: Annotated[
         Path | None,
-        typer.Option(help=f"A file with the token to ask for; or set {TOKEN_VARIABLE}."),
+        typer.Option(
+            help="File with the bearer token that requests must send. By default the environment "
+            f"variable {TOKEN_VARIABLE}; if it is not set, no token is required."
+        ),
     ] = None,
     max_body: Annotated[
-        float, typer.Option(min=0.001, max=1e6, help="Of a request, unpacked, in MiB.")
+        float,
+        typer.Option(
+            min=0.001, max=1e6, help="Largest body of a request in MiB, after decompression."
+        ),
     ] = 64.0,
     max_text: Annotated[
-        float, typer.Option(min=0.001, max=1e6, help="Of JSON or CSV, unpacked, in MiB.")
+        float,
+        typer.Option(
+            min=0.001, max=1e6, help="Largest JSON or CSV body in MiB, after decompression."
+        ),
     ] = 16.0,
-    max_rows: Annotated[int, typer.Option(min=1, help="Of a request.")] = 100_000,
+    max_rows: Annotated[
+        int, typer.Option(min=1, help="Most rows that one request may have.")
+    ] = 100_000,
     max_requests: Annotated[
-        int, typer.Option(min=1, help="Worked on at once; others are told to come again.")
+        int,
+        typer.Option(
+            min=1,
+            help="Most requests that are processed or queued at once; further ones get status 503.",
+        ),
     ] = 128,
     body_seconds: Annotated[
-        float, typer.Option(min=0.001, max=1e6, help="In which a body must arrive.")
+        float,
+        typer.Option(
+            min=0.001, max=1e6, help="Timeout in seconds for the body of a request to arrive."
+        ),
     ] = 30.0,
     answer_seconds: Annotated[
-        float, typer.Option(min=0.001, max=1e6, help="In which an answer must be found.")
+        float,
+        typer.Option(
+            min=0.001, max=1e6, help="Timeout in seconds for the response to a received request."
+        ),
     ] = 60.0,
     join: Annotated[
-        bool, typer.Option(help="Predict what waits together, where that is faster.")
+        bool,
+        typer.Option(help="Predict queued requests together (micro-batching) where it is faster."),
     ] = True,
-    log: Annotated[bool, typer.Option(help="Write a line of JSON for each request.")] = True,
+    log: Annotated[
+        bool, typer.Option(help="Log each request as a line of JSON on standard error.")
+    ] = True,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Serve models over HTTP, until Ctrl-C or SIGTERM.
+    """Serve models over HTTP until Ctrl-C or SIGTERM.
 
-    It speaks the Open Inference Protocol (v2), as the clients of Triton and KServe do, and takes
-    plain rows at /predict. GET / lists what there is.
+    The server implements the Open Inference Protocol (v2), for example for the clients of Triton
+    and KServe, and takes rows as JSON or CSV at /predict. GET / lists the models and paths.
 
     Example:
 
@@ -62,7 +93,7 @@ def serve(
     kmeans-kernel fit digits -q 20 -o digits.model
     kmeans-kernel serve digits.model --port 8000
     """
-    with one_sentence(verbose=verbose):
+    with report_errors(verbose=verbose):
         from kmeans_kernel.serve import Limits, create_app, run
         from kmeans_kernel.serve._limits import MEBIBYTE
 
@@ -74,9 +105,9 @@ def serve(
         )  # fmt: skip
         loaded = load_models(models)
         app = create_app(loaded, limits=limits, token=token, log=log and not quiet, join=join)
-        if is_open(host) and token is None and not quiet:
+        if accepts_remote_requests(host) and token is None and not quiet:
             warn(
-                f"{host} is reached by others, and no token is asked for; name one with "
+                f"{host} accepts requests of other machines without a token; set one with "
                 f"--token-file or {TOKEN_VARIABLE}."
             )
 
@@ -85,12 +116,13 @@ def serve(
                 err.print(f"Serving {', '.join(loaded)} at {address} (see {address}/docs).")
 
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # those of predictions would pile up
+            # Warnings of every prediction would accumulate in the list of `report_errors`.
+            warnings.simplefilter("ignore")
             run(app, host=host, port=port, on_start=on_start)
 
 
-def is_open(host: str) -> bool:
-    """Say whether other machines reach a server that listens there."""
+def accepts_remote_requests(host: str) -> bool:
+    """Return whether a server on this address accepts requests of other machines."""
     try:
         return not ip_address(host).is_loopback
     except ValueError:
@@ -98,45 +130,45 @@ def is_open(host: str) -> bool:
 
 
 def read_token(path: Path | None) -> str | None:
-    """Return the token of a file, or of the environment; None if there is none."""
+    """Return the token from a file or the environment variable; None without either."""
     if path is None:
         token = os.environ.get(TOKEN_VARIABLE)
         source = f"the environment variable {TOKEN_VARIABLE}"
     else:
-        token = _text_of(path)
+        token = _read_text(path)
         source = f"the file {path}"
     if token is not None and not token.strip():
-        raise ValueError(f"{source} must hold a token, and is empty.")
+        raise ValueError(f"{source} must contain a token, and is empty; write one into it.")
     return None if token is None else token.strip()
 
 
-def _text_of(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"the file {path} must hold a token as UTF-8 text, and does not; write one into it."
+            f"the file {path} must contain a token as UTF-8 text, and does not; write one into it."
         ) from error
 
 
-def load_models(named: list[str]) -> dict[str, Any]:
-    """Return the models of files by name: their own, or that before an equals sign."""
+def load_models(arguments: list[str]) -> dict[str, Any]:
+    """Load models from arguments FILE or NAME=FILE; return them by name."""
     from kmeans_kernel.export.model_file import load_model
 
     files: dict[str, Path] = {}
-    for one in named:
-        name, path = name_and_path(one)
+    for argument in arguments:
+        name, path = split_name(argument)
         if name in files:
             raise ValueError(
-                f"two models have the name {name!r}; name one of them otherwise, with NAME=FILE."
+                f"two models have the name {name!r}; give one another name with NAME=FILE."
             )
         files[name] = path
     return {name: load_model(path) for name, path in files.items()}
 
 
-def name_and_path(one: str) -> tuple[str, Path]:
-    """Return the name of a model and its file; a file may have an equals sign in its own name."""
-    name, equals, path = one.partition("=")
-    if not equals or Path(one).exists():
-        return Path(one).stem, Path(one)
+def split_name(argument: str) -> tuple[str, Path]:
+    """Split NAME=FILE; an existing file with an equals sign in its name is taken as FILE."""
+    name, equals, path = argument.partition("=")
+    if not equals or Path(argument).exists():
+        return Path(argument).stem, Path(argument)
     return name, Path(path)

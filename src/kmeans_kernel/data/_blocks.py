@@ -21,24 +21,24 @@ import numpy.typing as npt
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 
-from kmeans_kernel.core.arrays.executor import ALONE, Workers
-from kmeans_kernel.core.arrays.stream import Block, Part, T, Tell
-from kmeans_kernel.utils.files import parquet_files
+from kmeans_kernel.core.arrays.execution import SERIAL, Executor
+from kmeans_kernel.core.arrays.stream import Block, BlockFunction, T
+from kmeans_kernel.data.tables._parquet import parquet_blocks, parquet_columns, parquet_files
 from kmeans_kernel.utils.validation import as_floats, check_finite, codes_of, is_count
 
-# Arrays on disk are read in blocks if they are larger than this, of about so many bytes each.
+# Memory maps larger than this many bytes are read in blocks, of about `BLOCK_BYTES` each.
 READ_WHOLE_UP_TO = 1 << 30
 BLOCK_BYTES = 32 << 20
 
 
 @dataclass(frozen=True)
-class Check:
-    """What every block has to pass.
+class BlockCheck:
+    """Validates a block: shapes, types, weights, finite numbers.
 
     Attributes
     ----------
-    owner : the name of the estimator, for what is said
-    finite : whether to look at every number, as the first visit does
+    owner : the name of the estimator, for error messages
+    finite : whether to look at every number, as the first pass does
     """
 
     owner: str
@@ -88,54 +88,54 @@ class Check:
 
 
 @dataclass(frozen=True, eq=False)
-class Blocks:
-    """Visits blocks in this process, as many at a time as there are workers.
+class LocalSource:
+    """A source of row blocks in this process; as many at a time as there are workers.
 
     Attributes
     ----------
-    source : gives the blocks, each time it is iterated over
-    check : what they have to pass
-    workers : who looks at them
-    tell : hears how many rows of a visit were seen
+    blocks : gives the blocks, each time it is iterated over
+    check : validates them
+    executor : runs a function on several blocks at a time
+    on_rows : is called with the number of rows read so far in a pass
     """
 
-    source: Iterable[Any]
-    check: Check
-    workers: Workers = ALONE
-    tell: Tell | None = None
+    blocks: Iterable[Any]
+    check: BlockCheck
+    executor: Executor = SERIAL
+    on_rows: Callable[[int], None] | None = None
 
-    def sum(self, part: Part[T], only: frozenset[int] | None = None) -> T | None:
+    def sum(self, part: BlockFunction[T], only: frozenset[int] | None = None) -> T | None:
         """Return the sum over the blocks, or some of them, in their order."""
 
-        def look(numbered: tuple[int, Any]) -> tuple[int, T | None]:
+        def value(numbered: tuple[int, Any]) -> tuple[int, T | None]:
             number, rows = numbered
             block = self.check(number, rows)
             return (0, None) if block is None else (len(block.y), part(number, block))
 
         done = 0
-        numbered = ((k, rows) for k, rows in enumerate(self.source) if only is None or k in only)
+        numbered = ((k, rows) for k, rows in enumerate(self.blocks) if only is None or k in only)
         total: T | None = None
-        while some := list(islice(numbered, self.workers.count)):
-            looked = self.workers.map(look, some)
-            found = [one for _, one in looked if one is not None]
-            done += sum(n for n, _ in looked)
-            if self.tell is not None and only is None:
-                self.tell(done)
+        while some := list(islice(numbered, self.executor.count)):
+            values = self.executor.map(value, some)
+            found = [one for _, one in values if one is not None]
+            done += sum(n for n, _ in values)
+            if self.on_rows is not None and only is None:
+                self.on_rows(done)
             parts = found if total is None else [total, *found]
             total = reduce(add, parts) if parts else None
         return total
 
-    def telling(self, tell: Tell) -> Blocks:
-        """Return the same; it tells how many rows of a visit it has seen."""
-        return replace(self, tell=tell)
+    def with_progress(self, on_rows: Callable[[int], None]) -> LocalSource:
+        """Return the same with a listener for the number of rows read in a pass."""
+        return replace(self, on_rows=on_rows)
 
-    def trusting(self) -> Blocks:
-        """Return the same without the look at every number, which once is enough for."""
+    def unchecked(self) -> LocalSource:
+        """Return the same without the look at every number, which the first pass has taken."""
         return replace(self, check=replace(self.check, finite=False))
 
 
 class ArrayBlocks:
-    """Blocks of arrays, or of whatever can be cut like them, on disk or elsewhere.
+    """Blocks of arrays, or of anything that is sliced like an array, on disk or elsewhere.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ class ArrayBlocks:
         of an HDF5 or Zarr file
     y : (n,) labels
     sample_weight : (n,) or None for ones
-    rows : how many make a block; about 32 MB of them by default
+    rows : number of rows of a block; by default about 32 MB of them
     """
 
     def __init__(
@@ -175,41 +175,41 @@ class ArrayBlocks:
 
 
 def _let_go(X: Any) -> None:
-    """Tell the system that what was read of a memory map need not stay in memory."""
+    """Tell the system that the pages read of a memory map need not stay in memory."""
     if is_mapped(X) and hasattr(mmap, "MADV_DONTNEED") and X.mode != "c":
         X._mmap.madvise(mmap.MADV_DONTNEED)
 
 
 def is_mapped(X: Any) -> bool:
-    """Say whether an array is on disk; a copy of one has its type, and is not."""
+    """Say whether an array is a memory map; a copy of one has its type, and is not."""
     return isinstance(X, np.memmap) and getattr(X, "_mmap", None) is not None
 
 
 def refuse_one_shot(owner: str, blocks: Any) -> None:
-    """Refuse what gives its blocks once."""
+    """Raise ValueError for an iterator: it gives its blocks only once."""
     if isinstance(blocks, Iterator):
         raise ValueError(
-            f"{owner} visits the blocks many times, and {type(blocks).__name__} gives them once. "
+            f"{owner} reads the blocks many times, and {type(blocks).__name__} gives them once. "
             "Give something that starts anew whenever it is iterated over: a list of blocks, or an "
             "object whose __iter__ opens the file."
         )
 
 
 class ParquetBlocks:
-    """Blocks of the rows of Parquet files; it needs polars.
+    """Row blocks of Parquet files. Needs polars.
 
     Parameters
     ----------
-    path : a file, or a directory whose files are read in the order of their names
-    target : the column of the labels
-    weight : the column of the weights, if there is one
-    drop : columns that are no features
-    drop_missing : whether to leave out rows with missing values; else they are an error
-    rows : how many make a block; about 32 MB of them by default
+    path : a Parquet file, or a directory whose Parquet files are read in the order of their names
+    target : name of the label column
+    weight : name of the sample weight column; None for weights of one
+    drop : names of columns that are not features
+    drop_missing : True leaves out rows with missing values; False makes them an error
+    rows : rows of a block; by default about 32 MB
 
     Attributes
     ----------
-    feature_names : the columns that are features, in the order of the first file
+    feature_names : names of the feature columns, in the order of the first file
     """
 
     def __init__(
@@ -226,8 +226,10 @@ class ParquetBlocks:
         self.drop_missing = drop_missing
         self.files = parquet_files(self.path)
         if not self.files or not self.files[0].exists():
-            raise FileNotFoundError(f"{self.path} is no Parquet file, nor a directory of some.")
-        columns = self._columns(self.files[0])
+            raise FileNotFoundError(
+                f"{self.path} is no Parquet file, and no directory with Parquet files."
+            )
+        columns = parquet_columns(self.files[0])
         for name in filter(None, [target, weight, *drop]):
             if name not in columns:
                 raise ValueError(
@@ -236,29 +238,23 @@ class ParquetBlocks:
         others = {target, weight, *drop}
         self.feature_names = [name for name in columns if name not in others]
         if not self.feature_names:
-            raise ValueError(f"{self.files[0]} has no column that is a feature.")
+            raise ValueError(
+                f"{self.files[0]} has no feature column beside the label, the weight and the "
+                "dropped columns."
+            )
         self.rows = rows or max(1, BLOCK_BYTES // (8 * len(self.feature_names)))
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        import polars as pl
-
         needed = [*self.feature_names, self.target, *filter(None, [self.weight])]
-        for file in self.files:
-            missing = [name for name in needed if name not in self._columns(file)]
-            if missing:
-                raise ValueError(f"{file} has no column {missing[0]!r}, which {self.files[0]} has.")
-            frame = pl.scan_parquet(file).select(needed)
-            n_rows = frame.select(pl.len()).collect().item()
-            for start in range(0, n_rows, self.rows):
-                yield self._block(file, start, frame.slice(start, self.rows).collect())
+        for file, start, frame in parquet_blocks(self.files, self.rows, needed):
+            yield self._block(file, start, frame)
 
     def _block(self, file: Path, start: int, block: Any) -> tuple[Any, ...]:
-        types = zip(block.columns, block.dtypes, strict=True)
-        features = set(self.feature_names)
-        words = [name for name, kind in types if name in features and not _is_number(kind)]
-        if words:
+        """Return X, y and the weights of a frame whose first row is row `start` of the file."""
+        text = [name for name in self.feature_names if not _is_numeric(block[name].dtype)]
+        if text:
             raise ValueError(
-                f"{file} has columns that are no numbers: {', '.join(words[:5])}. Encode them, or "
+                f"{file} has columns that are no numbers: {', '.join(text[:5])}. Encode them, or "
                 "name them in drop."
             )
         if self.drop_missing:
@@ -267,27 +263,20 @@ class ParquetBlocks:
         if unlabelled.any():
             raise ValueError(
                 f"{file} has no label in column {self.target!r} at row "
-                f"{start + unlabelled.arg_max()}. Leave such rows out; drop_missing does."
+                f"{start + unlabelled.arg_max()}. Pass drop_missing=True to leave such rows out."
             )
         weights = None if self.weight is None else block[self.weight].to_numpy()
         return block.select(self.feature_names), block[self.target].to_numpy(), weights
 
-    @staticmethod
-    def _columns(file: Path) -> list[str]:
-        import polars as pl
 
-        names: list[str] = pl.scan_parquet(file).collect_schema().names()
-        return names
-
-
-def _is_number(kind: Any) -> bool:
+def _is_numeric(dtype: Any) -> bool:
     import polars as pl
 
-    return bool(kind.is_numeric() or kind == pl.Boolean)
+    return bool(dtype.is_numeric() or dtype == pl.Boolean)
 
 
 class TransformedBlocks:
-    """Blocks that go through a function on their way.
+    """Blocks whose rows go through a function.
 
     Parameters
     ----------

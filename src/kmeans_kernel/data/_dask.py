@@ -1,14 +1,14 @@
-"""Rows of Dask arrays and frames: the work goes to where they are.
+"""Rows of Dask arrays and frames: the work goes to where the rows are.
 
-A visit is a sum over the partitions. What each needs travels once to every worker, what each gives
-is added up in a tree, and no row is gathered but the few that training starts from. It runs on
-whatever scheduler is active: threads, processes, a cluster.
+A pass is a sum over the partitions. The function that is summed travels once to every worker, its
+values are added up in a tree, and no row is gathered but the few that training starts from. It runs
+on whatever scheduler is active: threads, processes, a cluster.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial, reduce
 from operator import add
@@ -22,76 +22,76 @@ from dask.delayed import Delayed, delayed
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kmeans_kernel.core.arrays.stream import Part, T, Tell, Visitor
-from kmeans_kernel.data._blocks import Check
+from kmeans_kernel.core.arrays.stream import BlockFunction, RowSource, T
+from kmeans_kernel.data._blocks import BlockCheck
 from kmeans_kernel.utils.threads import one_blas_thread
 
-# So many results are added up by one task.
+# Values of blocks that one task adds up.
 _ADDED_AT_ONCE = 8
 
 # Functions larger than this are scattered ahead of the graph.
 _LARGE = 1 << 20
 
-# What the cluster says when that happened to what was sent, or once too often to a task.
-_LOSSES = {"KilledWorker", "CancelledError", "FutureCancelledError", "FuturesCancelledError"}
+# Exceptions that mean a worker died.
+_WORKER_DIED = {"KilledWorker", "CancelledError", "FutureCancelledError", "FuturesCancelledError"}
 
-# How often a visit is tried when workers die.
+# Tries of a pass, if workers die.
 _TRIES = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Partitions:
-    """Visits the partitions of Dask collections.
+class DaskSource:
+    """A source of row blocks: the partitions of Dask collections.
 
     Attributes
     ----------
-    blocks : (X, y) or (X, y, sample_weight) of each, delayed; or (frame,)
-    check : what they have to pass
-    columns : of the labels and of the weights, where it is a frame
+    blocks : (X, y) or (X, y, sample_weight) of each partition, delayed; or (frame,)
+    check : validates them
+    columns : of the labels and of the weights, where X is a frame
     """
 
     blocks: Sequence[tuple[Delayed, ...]]
-    check: Check
+    check: BlockCheck
     columns: tuple[str, str | None] | None = None
 
-    def sum(self, part: Part[T], only: frozenset[int] | None = None) -> T | None:
+    def sum(self, part: BlockFunction[T], only: frozenset[int] | None = None) -> T | None:
         """Return the sum over the partitions, or some of them, in their order."""
         chosen = [(k, one) for k, one in enumerate(self.blocks) if only is None or k in only]
         if not chosen:
             return None
         for _ in range(_TRIES - 1):
             try:
-                return self._visit(part, chosen)
+                return self._pass(part, chosen)
             except Exception as error:
-                if type(error).__name__ not in _LOSSES:  # else workers died, and others may do
+                if type(error).__name__ not in _WORKER_DIED:  # else a worker died, and others may do
                     raise
-        return self._visit(part, chosen)
+        return self._pass(part, chosen)
 
-    def _visit(self, part: Part[T], chosen: list[tuple[int, tuple[Delayed, ...]]]) -> T | None:
+    def _pass(self, part: BlockFunction[T], chosen: list[tuple[int, tuple[Delayed, ...]]]) -> T | None:
         with one_blas_thread(wanted=True):
             sent = _send(part)
-            look, together = delayed(_look, pure=False), delayed(_together, pure=False)
+            value, add_up = delayed(_value, pure=False), delayed(_add_up, pure=False)
             found = [
-                look(sent, self.check, self.columns, number, *block) for number, block in chosen
+                value(sent, self.check, self.columns, number, *block) for number, block in chosen
             ]
             while len(found) > 1:
                 hands = range(0, len(found), _ADDED_AT_ONCE)
-                found = [together(found[k : k + _ADDED_AT_ONCE]) for k in hands]
+                found = [add_up(found[k : k + _ADDED_AT_ONCE]) for k in hands]
             total: T | None = dask.compute(found[0])[0]
             return total
 
-    def telling(self, tell: Tell) -> Partitions:
+    def with_progress(self, on_rows: Callable[[int], None]) -> DaskSource:
         """Return the same: Dask has a dashboard of its own."""
-        del tell
+        del on_rows
         return self
 
-    def trusting(self) -> Partitions:
+    def unchecked(self) -> DaskSource:
         """Return the same without the look at every number."""
         return replace(self, check=replace(self.check, finite=False))
 
 
-def _look(
-    part: Part[T], check: Check, columns: tuple[str, str | None] | None, number: int, *block: Any
+def _value(
+    part: BlockFunction[T], check: BlockCheck, columns: tuple[str, str | None] | None, number: int, *block: Any
 ) -> T | None:
     if columns is not None:
         (frame,), (target, weight) = block, columns
@@ -102,7 +102,7 @@ def _look(
     return None if checked is None else part(number, checked)
 
 
-def _together(parts: list[T | None]) -> T | None:
+def _add_up(parts: list[T | None]) -> T | None:
     there = [part for part in parts if part is not None]
     return reduce(add, there) if there else None
 
@@ -130,16 +130,18 @@ def _client() -> Any:
 
 
 def _size(part: Any) -> int:
-    """Return how many bytes the arrays in a value of ours have."""
+    """Return the bytes of the arrays in a function that is sent, or in a part of one."""
     if isinstance(part, np.ndarray):
         return part.nbytes
     if isinstance(part, dict):
         return sum(map(_size, part.values()))
+    if isinstance(part, partial):
+        return sum(map(_size, [*part.args, *part.keywords.values()]))
     return sum(_size(getattr(part, one.name)) for one in fields(part)) if is_dataclass(part) else 0
 
 
-def open_blocks(X: Any, y: Any, sample_weight: Any, check: Check) -> Visitor:
-    """Return the way to the partitions of an array or a frame and of its labels."""
+def open_source(X: Any, y: Any, sample_weight: Any, check: BlockCheck) -> RowSource:
+    """Return the source of the partitions of an array or a frame and of its labels."""
     _check_collection("X", X)
     if isinstance(y, str):
         for name in (y, sample_weight):
@@ -147,7 +149,7 @@ def open_blocks(X: Any, y: Any, sample_weight: Any, check: Check) -> Visitor:
                 raise ValueError(f"{name!r} must be a column of X, or labels or weights.")
         if sample_weight is None or isinstance(sample_weight, str):
             blocks = [(part,) for part in _partitions(X)]  # each is read once
-            return Partitions(blocks, check, (y, sample_weight))
+            return DaskSource(blocks, check, (y, sample_weight))
         X, y = X.drop(columns=y), X[y]
     if y is None:
         raise ValueError(
@@ -160,7 +162,7 @@ def open_blocks(X: Any, y: Any, sample_weight: Any, check: Check) -> Visitor:
     for name, values in (("y", y), ("sample_weight", sample_weight)):
         if values is not None:
             columns.append(_aligned(name, values, X, len(columns[0])))
-    return Partitions(list(zip(*columns, strict=True)), check)
+    return DaskSource(list(zip(*columns, strict=True)), check)
 
 
 def _check_collection(name: str, X: Any) -> None:
@@ -172,7 +174,7 @@ def _check_collection(name: str, X: Any) -> None:
 
 
 def type_of(X: Any) -> npt.DTypeLike:
-    """Return the type that the numbers of the rows have in common."""
+    """Return the common type of the numbers of a collection."""
     _check_collection("X", X)
     kinds = [X.dtype] if isinstance(X, da.Array) else X.dtypes.tolist()
     return np.result_type(*(kind if isinstance(kind, np.dtype) else np.float64 for kind in kinds))
@@ -184,7 +186,7 @@ def _of_partition(function: Any, example: npt.NDArray[Any], part: Any) -> npt.ND
 
 
 def apply(function: Any, X: Any, example: npt.NDArray[Any]) -> da.Array:
-    """Return a function of rows, of which `example` is what it gives for one, for all, lazily."""
+    """Return a function of all rows, lazily; `example` is its result for one row."""
     sizes = X.chunks[0] if isinstance(X, da.Array) else (math.nan,) * X.npartitions
     call = delayed(partial(_of_partition, function, example), traverse=False, pure=False)
     parts = [

@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
 
-from kmeans_kernel.core.arrays.executor import Workers
+from kmeans_kernel.core.arrays.execution import Executor
 from kmeans_kernel.core.arrays.lazy import LazyRows
-from kmeans_kernel.core.arrays.stream import Look, Seen, Stream, Visitor
+from kmeans_kernel.core.arrays.stream import BlockSummary, RowSource, RowStream, SummarizeBlock
 from kmeans_kernel.data._blocks import (
     READ_WHOLE_UP_TO,
     ArrayBlocks,
-    Blocks,
-    Check,
+    BlockCheck,
+    LocalSource,
     is_mapped,
     refuse_one_shot,
 )
@@ -28,7 +28,7 @@ from kmeans_kernel.utils.validation import class_factors
 class Engine(Protocol):
     """A module that computes with the collections of another library, such as Dask."""
 
-    def open_blocks(self, X: Any, y: Any, sample_weight: Any, check: Check) -> Visitor:
+    def open_source(self, X: Any, y: Any, sample_weight: Any, check: BlockCheck) -> RowSource:
         """Return the source of the row blocks of a collection."""
 
     def type_of(self, X: Any) -> npt.DTypeLike:
@@ -55,18 +55,20 @@ def is_dask(X: Any) -> bool:
     return type(X).__module__.split(".")[0] in ("dask", "dask_expr")
 
 
-def visitor_of(owner: str, X: Any, y: Any, sample_weight: Any, workers: Workers) -> Visitor | None:
-    """Return the way to the blocks of what was given; None if it is rows in memory."""
-    check, engine = Check(owner), engine_of(X)
+def open_source(
+    owner: str, X: Any, y: Any, sample_weight: Any, executor: Executor
+) -> RowSource | None:
+    """Return the source of the row blocks of what was given; None if it is rows in memory."""
+    engine = engine_of(X)
     if engine is not None:
-        return engine.open_blocks(X, y, sample_weight, check)
+        return engine.open_source(X, y, sample_weight, BlockCheck(owner))
     if isinstance(X, str | PathLike):
         raise ValueError(
             f"X is a path, {str(X)!r}. For Parquet files: "
             "fit(kmeans_kernel.data.ParquetBlocks(path, target))."
         )
-    if is_mapped(X) and X.nbytes > READ_WHOLE_UP_TO and X.ndim == 2:
-        return Blocks(ArrayBlocks(X, y, sample_weight), check, workers)
+    if isinstance(X, np.memmap) and is_mapped(X) and X.nbytes > READ_WHOLE_UP_TO and X.ndim == 2:
+        return LocalSource(ArrayBlocks(X, y, sample_weight), BlockCheck(owner), executor)
     if not _gives_blocks(X):
         return None
     refuse_one_shot(owner, X)
@@ -75,11 +77,11 @@ def visitor_of(owner: str, X: Any, y: Any, sample_weight: Any, workers: Workers)
             f"{type(X).__name__} is taken for blocks of (X, y) or (X, y, sample_weight), so y and "
             "sample_weight must be in these: call fit(blocks)."
         )
-    return Blocks(X, check, workers)
+    return LocalSource(X, BlockCheck(owner), executor)
 
 
 def _gives_blocks(X: Any) -> bool:
-    """Say whether X is something that gives blocks, and no matrix, frame or list of rows."""
+    """Say whether X is an iterable of blocks, and no matrix, frame or list of rows."""
     if isinstance(X, LazyRows | dict) or issparse(X) or hasattr(X, "__array__"):
         return False
     if hasattr(X, "__dataframe__") or hasattr(X, "shape") or not isinstance(X, Iterable):
@@ -93,14 +95,14 @@ def _is_block(one: Sequence[Any]) -> bool:
     return len(one) in (2, 3) and len(getattr(one[0], "shape", ())) == 2
 
 
-def open_stream(owner: str, visitor: Visitor, class_weight: Any) -> Stream:
-    """Visit the blocks for the first time, and say what is wrong with them."""
-    seen: list[Seen] = visitor.sum(Look()) or []
-    if not seen:
+def open_stream(owner: str, source: RowSource, class_weight: Any) -> RowStream:
+    """Read the blocks for the first time; raise ValueError if they do not fit together."""
+    summaries: list[BlockSummary] = source.sum(SummarizeBlock()) or []
+    if not summaries:
         raise ValueError(f"{owner} found no rows: every block is empty.")
-    _check_alike(seen)
+    _check_alike(summaries)
     try:
-        classes = np.unique(np.concatenate([one.labels for one in seen]))
+        classes = np.unique(np.concatenate([one.labels for one in summaries]))
     except TypeError as error:
         raise ValueError(
             "the labels of the blocks are of different types; convert them to one."
@@ -112,7 +114,7 @@ def open_stream(owner: str, visitor: Visitor, class_weight: Any) -> Stream:
             f"{owner} needs at least two classes in y, got one class: {classes.tolist()[0]!r}. "
             "Check that the labels were read as intended."
         )
-    stream = Stream(visitor.trusting(), seen, classes)
+    stream = RowStream(source.unchecked(), summaries, classes)
     factors = class_factors(owner, class_weight, classes, stream.class_weights)
     if factors is not None and not factors.all():
         raise ValueError(
@@ -122,9 +124,9 @@ def open_stream(owner: str, visitor: Visitor, class_weight: Any) -> Stream:
     return replace(stream, factors=factors)
 
 
-def _check_alike(seen: list[Seen]) -> None:
-    first = seen[0]
-    for one in seen:
+def _check_alike(summaries: list[BlockSummary]) -> None:
+    first = summaries[0]
+    for one in summaries:
         if one.n_features != first.n_features:
             raise ValueError(
                 f"Blocks must have the same features: block {first.number} has "

@@ -6,21 +6,21 @@ from kmeans_kernel.estimators._image_classifier import image_classifier
 from kmeans_kernel.estimators._patch_voting import PatchVotingClassifier
 from kmeans_kernel.estimators._spherical_kmeans import SphericalKMeans
 from kmeans_kernel.estimators.transformers import (
+    AGOPProjection,
     Deskewer,
     EdgePatterns,
     FourierFeatures,
-    LearnedMetric,
     OrientedGradients,
     PixelNormalizer,
 )
 
 __all__ = [
+    "AGOPProjection",
     "Deskewer",
     "EdgePatterns",
     "Explanation",
     "FourierFeatures",
     "KMeansKernelClassifier",
-    "LearnedMetric",
     "OrientedGradients",
     "PatchVotingClassifier",
     "PixelNormalizer",

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from os import PathLike
+from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
@@ -17,26 +18,34 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from kmeans_kernel.core.arrays.blocking import Array
-from kmeans_kernel.core.arrays.duplicates import merge_equal_rows
-from kmeans_kernel.core.arrays.executor import Workers
+from kmeans_kernel.core.arrays.events import RowsRead, SizeTried
+from kmeans_kernel.core.arrays.execution import Executor, Run
 from kmeans_kernel.core.arrays.lazy import LazyRows
-from kmeans_kernel.core.arrays.samples import Labelled
-from kmeans_kernel.core.arrays.sparse import row_width
-from kmeans_kernel.core.arrays.stream import Stream
+from kmeans_kernel.core.arrays.matrices import Array, row_width
+from kmeans_kernel.core.arrays.rows import (
+    LabelledRows,
+    TrainingRows,
+    basis_size,
+    merge_equal_rows,
+)
+from kmeans_kernel.core.arrays.stream import RowStream
 from kmeans_kernel.core.clustering.spherical_kmeans import Init
-from kmeans_kernel.core.kernels.kernels import Gaussian, Laplacian, Polynomial
 from kmeans_kernel.core.model.fitted_model import FittedModel
-from kmeans_kernel.core.training.fit import FitOn
-from kmeans_kernel.core.training.model_size import Step
-from kmeans_kernel.core.training.online import Online
-from kmeans_kernel.core.training.train import Settings, StartFor, refuse_what_needs_memory, train
-from kmeans_kernel.core.training.tuning import make_choice
-from kmeans_kernel.data._sources import engine_of, open_stream, visitor_of
+from kmeans_kernel.core.training.config import FitOn, TrainingConfig
+from kmeans_kernel.core.training.online import OnlineModel
+from kmeans_kernel.core.training.train import (
+    StartFor,
+    TrainingResult,
+    refuse_out_of_core,
+    train,
+)
+from kmeans_kernel.data._sources import engine_of, open_source, open_stream
 from kmeans_kernel.estimators._checkpoint import Checkpoint, start_from
 from kmeans_kernel.estimators._explanation import Explanation, columns_of
-from kmeans_kernel.estimators._parameters import settings_of
-from kmeans_kernel.estimators._progress import watcher_for
+from kmeans_kernel.estimators._parameters import config_of
+from kmeans_kernel.estimators._partial_fit import check_batch, continue_from, start_online
+from kmeans_kernel.estimators._progress import listener_for
+from kmeans_kernel.utils.files import check_writable
 from kmeans_kernel.utils.threads import threads_for
 from kmeans_kernel.utils.validation import (
     RandomState,
@@ -47,16 +56,15 @@ from kmeans_kernel.utils.validation import (
     codes_of,
 )
 
-_KERNEL_NAMES: dict[type, str] = {Gaussian: "gaussian", Laplacian: "laplace", Polynomial: "poly"}
-
 
 class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
     """A kernel classifier trained on a few representatives of each class.
 
-    Each class is clustered by cosine K-means; its centroids are the representatives, and a kernel
-    machine with them as its basis is fitted to all rows. The one knob is
-    `n_representatives`: more of them give a lower error and a longer training. The rest is chosen
-    from the data; `kmeans_kernel.paper` has the paper's settings.
+    Each class is clustered by spherical K-means; its centroids are the representatives, and a
+    kernel machine with them as its basis is fitted to all rows: Nyström kernel ridge or logistic
+    regression on K-means centres. The one knob is `n_representatives`: more of them give a lower
+    error and a longer training. The rest is chosen from the data by cross-validation;
+    `kmeans_kernel.paper` has the paper's settings.
 
     Parameters
     ----------
@@ -65,30 +73,34 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         None is 2,000 shared among the classes, but at least 100 for each. "auto" doubles it while
         that lowers the error of rows that are held out, up to 2 GiB for the system that is solved
         or about 5 minutes for a step.
-    border : float, default=0.0
-        The share of the representatives, up to 0.95, that are rows at the border between classes
-        instead of centroids: those that a model on the centroids finds hardest. It lowers the error
-        where labels are right and rows many; wrong labels are hard too, and a fit to the
-        representatives then follows them.
-    kernel : {"auto", "gaussian", "laplace", "poly"}, default="auto"
-        The kernel, a function of the cosine c between two rows: exp(−2γ(1 − c)), exp(−2√(γ(1 − c)))
-        or cᵈ. "auto" is the better of the first two for up to 100 features, else, or if γ is given,
-        the first.
+    kernel : str, default="auto"
+        The kernel, a function of the cosine c between two rows: "rbf" is exp(−2γ(1 − c)),
+        "laplacian" exp(−2√(γ(1 − c))), "poly" cᵈ, and "exponential_power" exp(−(2γ(1 − c))^(q/2))
+        with `kernel_params={"exponent": q}`, 0 < q ≤ 2. "auto" is the better of the first two for
+        up to 100 features; for more, or if γ is given, "rbf".
     degree : int, default=4
         The degree d of the polynomial kernel, at most 1000.
     gamma : float or "auto", default="auto"
-        The inverse width γ of the first two kernels, at most 1e6; by default chosen from the data.
+        The inverse width γ of the other kernels, at most 1e6; by default chosen from the data.
+    kernel_params : dict or None, default=None
+        Further parameters of the kernel, by name.
+    boundary_fraction : float, default=0.0
+        The share of the representatives, up to 0.95, that are rows near the decision boundary
+        instead of centroids: the rows with the smallest margins by a model on the centroids. It
+        lowers the error where labels are right and rows many; wrong labels have small margins too,
+        and a fit to the representatives then follows them.
     fit_on : {"samples", "representatives"}, default="samples"
-        What the coefficients are fitted to: all rows, or, as in the paper, the representatives.
+        What the coefficients are fitted to: all rows (Nyström kernel ridge regression), or the
+        representatives (the LS-SVM of the paper).
     regularization : float or "auto", default="auto"
-        The penalty: λ of the fit to all rows, or what is added to the diagonal of the kernel matrix
-        (ε) of the fit to the representatives, where the paper has 1e-6. By default chosen from the
-        data, as γ is: by the squared error of predictions of rows that were held out.
+        The penalty: λ of the fit to all rows, or ε, the ridge on the diagonal of the kernel matrix,
+        of the fit to the representatives, where the paper has 1e-6. By default chosen from the
+        data, as γ is: by cross-validation of the squared error.
     loss : {"auto", "squared", "logistic"}, default="auto"
-        What the fit to all rows minimises: the squared error of the scores, or the log-loss of
-        their softmax, which takes longer and is the better one where classes lie one behind the
-        other. "auto" takes the one with the better probabilities for rows that were held out, if
-        the regularization is "auto" too, else squares. A fit to the representatives is of squares.
+        The loss of the fit to all rows: the squared error of the scores, or the log-loss of their
+        softmax, which takes longer and is better where classes lie one behind the other. "auto"
+        takes the one with the lower Brier score on held-out rows if the regularization is "auto"
+        too, else the squared one. A fit to the representatives has the squared loss.
     lift : float or "auto", default="auto"
         A constant appended to each row before it is normalised; by default the typical length of a
         row, which keeps their lengths. 0, the paper's setting, compares rows by direction alone,
@@ -100,21 +112,22 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
     max_iter : int, default=300
         K-means stops, with a ConvergenceWarning, after this many iterations.
     feature_scales : {"auto", "learned"} or None, default="auto"
-        Whether to learn what each feature is to be multiplied by, from how much the scores depend
-        on it: where that predicts held-out rows better ("auto", for up to 100 features), in any
-        case, or not at all.
-    squash : {"auto", "learned"} or None, default="auto"
-        Whether to squash the features, which keeps a few large values from setting the distances:
-        x becomes asinh of its deviation from the median in usual deviations, divided by what makes
-        the variance one. Where there are values far out and that predicts held-out rows better
-        ("auto", for up to 100 features, if something else is to be chosen too), in any case, or not
-        at all. Sparse rows are not squashed.
+        Whether to learn a factor for each feature: the root of the diagonal of the average gradient
+        outer product (AGOP), as recursive feature machines do. "auto" keeps the factors if they
+        predict held-out rows better, and tries them for up to 100 features; "learned" keeps them in
+        any case.
+    feature_transform : {"auto", "asinh"} or None, default="auto"
+        Whether to transform each feature by the inverse hyperbolic sine of its deviation from the
+        median, in robust standard deviations, scaled to unit variance: a few large values then do
+        not set the distances. "auto" tries it for up to 100 features if some have long tails and
+        there is anything else to choose, and keeps it if it predicts held-out rows better; "asinh"
+        keeps it in any case. Sparse rows are not transformed.
     warm_start : bool, default=False
-        Whether K-means starts from the representatives of the last fit, or of a model that was
-        loaded, instead of rows.
+        Whether K-means starts from the representatives of the last fit, or of a loaded model,
+        instead of from rows.
     class_weight : dict, "balanced" or None, default=None
-        What the weights of the rows of each class are multiplied by; "balanced" gives every class
-        the same weight.
+        Factors of the weights of the rows of each class; "balanced" gives every class the same
+        weight.
     random_state : int, RandomState instance or None, default=None
         Decides the first centroids and what is held out; an int gives the same model every time.
     n_jobs : int or None, default=None
@@ -138,11 +151,11 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
     dual_coef_ : ndarray of shape (m, n_classes)
         The weight of each representative in the score of each class.
     intercept_ : ndarray of shape (n_classes,)
-        What is added to the scores.
+        The constants of the scores.
     kernel_ : str
         The kernel, as given or chosen.
     gamma_ : float or None
-        γ as given or chosen; None for a polynomial.
+        γ as given or chosen; None for a kernel without it.
     loss_ : str
         The loss, as given or chosen.
     regularization_ : float
@@ -150,20 +163,21 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
     lift_ : float
         The lift, as given or chosen.
     feature_scales_ : ndarray of shape (n_features,) or None
-        What each feature is multiplied by, if scales were learned and kept.
-    squashed_ : bool
-        Whether the features are squashed.
+        The factor of each feature, if factors were learned and kept.
+    feature_transform_ : str or None
+        The transform of the features, "asinh" or None.
     held_out_error_ : float or None
-        The share of held-out rows that were misclassified with what was chosen; None if there was
-        nothing to choose. It was the least of some, so it is a little too good.
+        The share of held-out rows that were misclassified with the hyperparameters that were
+        chosen; None if there was nothing to choose. They were chosen for it, so it is a little too
+        low.
     n_representatives_ : int
         Q, as given or found.
-    growth_ : tuple of Step
-        What each number of representatives that was tried came to: n_representatives,
-        held_out_error, held_out_loss, seconds. Empty unless n_representatives is "auto";
-        `kmeans_kernel.report.plot_growth` draws it.
-    streamed_ : bool
-        Whether `partial_fit` had the last word; `regularization_` is then ε.
+    validation_curve_ : tuple of SizeTried
+        Each number of representatives that was tried: n_representatives, held_out_error,
+        held_out_loss, seconds. Empty unless n_representatives is "auto";
+        `kmeans_kernel.report.plot_validation_curve` draws it.
+    online_ : bool
+        Whether the last update came from `partial_fit`; `regularization_` is then ε.
     n_iter_ : ndarray of shape (n_classes,)
         K-means iterations of each class.
     relative_residual_ : float
@@ -192,19 +206,18 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
 
     _takes_lazy_rows = True
 
-    _model: FittedModel
-    _online: Online
-    growth_: tuple[Step, ...]
-    stage_seconds_: dict[str, float]
+    _result: TrainingResult
+    _online: OnlineModel
 
     def __init__(
         self,
         n_representatives: int | Literal["auto"] | None = None,
         *,
-        kernel: Literal["auto", "gaussian", "laplace", "poly"] = "auto",
+        kernel: str = "auto",
         degree: int = 4,
         gamma: float | Literal["auto"] = "auto",
-        border: float = 0.0,
+        kernel_params: dict[str, float] | None = None,
+        boundary_fraction: float = 0.0,
         fit_on: FitOn = "samples",
         regularization: float | Literal["auto"] = "auto",
         loss: Literal["auto", "squared", "logistic"] = "auto",
@@ -213,7 +226,7 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         tol: float = 1e-6,
         max_iter: int = 300,
         feature_scales: Literal["auto", "learned"] | None = "auto",
-        squash: Literal["auto", "learned"] | None = "auto",
+        feature_transform: Literal["auto", "asinh"] | None = "auto",
         warm_start: bool = False,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         random_state: RandomState = None,
@@ -224,7 +237,8 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         self.kernel = kernel
         self.degree = degree
         self.gamma = gamma
-        self.border = border
+        self.kernel_params = kernel_params
+        self.boundary_fraction = boundary_fraction
         self.fit_on = fit_on
         self.regularization = regularization
         self.loss = loss
@@ -233,7 +247,7 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         self.tol = tol
         self.max_iter = max_iter
         self.feature_scales = feature_scales
-        self.squash = squash
+        self.feature_transform = feature_transform
         self.warm_start = warm_start
         self.class_weight = class_weight
         self.random_state = random_state
@@ -256,16 +270,16 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
             Finite numbers. Rows that do not fit into memory come in blocks: a NumPy memory map of
             more than 1 GiB, a Dask array or frame, or anything that gives (X, y) or
             (X, y, sample_weight) each time it is iterated over, such as
-            `kmeans_kernel.data.ParquetBlocks`. Sparse rows stay sparse; representatives are dense. Bytes, two-byte
-            integers and float32 are worked on in float32, anything else may be in float64: see
-            `docs/architecture.md`.
+            `kmeans_kernel.data.ParquetBlocks`. Sparse rows stay sparse; representatives are dense.
+            Bytes, two-byte integers and float32 are worked on in float32, anything else may be in
+            float64: see `docs/architecture.md`.
         y : array-like of shape (n_samples,)
             Labels of any type, of at least two classes. Not given if they are in the blocks.
         sample_weight : array-like of shape (n_samples,), default=None
-            How much each row counts; a whole number is the same as repeating the row.
+            The weight of each row; a whole number is the same as repeating the row.
         checkpoint : path, default=None
-            With rows in blocks, a file that K-means writes its centroids to as it goes. If it is
-            there, it starts from these; when the fit is done, it is removed.
+            Out of core, a file that K-means writes its centroids to as it goes, and starts from if
+            it is there; when the fit is done, it is removed.
 
         Returns
         -------
@@ -273,44 +287,85 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         """
         before = self.model_ if self.warm_start and self.__sklearn_is_fitted__() else None
         self._forget()  # a fit that fails leaves nothing half-fitted
-        settings_of(self)  # refuses what is wrong before the rows are looked at
-        with threads_for(np.inf, self.n_jobs) as workers:
-            visitor = visitor_of(type(self).__name__, X, y, sample_weight, workers)
-            if visitor is not None:
-                refuse_what_needs_memory(settings_of(self))
-                saved = None if checkpoint is None else Checkpoint(checkpoint)
-                stream = open_stream(type(self).__name__, visitor, self.class_weight)
+        config = config_of(self)  # refuses bad parameters before the rows are looked at
+        with threads_for(np.inf, self.n_jobs) as executor:
+            source = open_source(type(self).__name__, X, y, sample_weight, executor)
+            if source is not None:
+                refuse_out_of_core(config)
+                if checkpoint is not None:
+                    check_writable(Path(checkpoint))
+                stream = open_stream(type(self).__name__, source, self.class_weight)
                 self._set_features(stream)
-                settings = settings_of(self, len(stream.classes))
-                return self._train(stream, settings, workers, before, saved)
+                return self._train_stream(stream, executor, before, checkpoint)
         if checkpoint is not None:
             raise ValueError(
                 "checkpoint is for rows in blocks, which take long; X is in memory. Leave it out, "
                 "or give X and y as kmeans_kernel.data.ArrayBlocks(X, y)."
             )
-        data = self._labelled(X, y, sample_weight)
-        settings = settings_of(self, len(data.classes))
-        with threads_for(_operations(data, settings), self.n_jobs) as workers:
-            return self._train(data, settings, workers, before)
+        rows = self._labelled(X, y, sample_weight)
+        config = config_of(self, len(rows.classes))
+        listener = listener_for(rows.class_sizes, verbose=self.verbose)
+        with threads_for(_operations(rows, config), self.n_jobs) as executor:
+            run = Run(executor, listener)
+            return self._train(rows, config, run, self._start_from(before, rows))
 
-    def _start_from(self, before: FittedModel, data: Labelled | Stream) -> StartFor:
-        n_features = before.directions.shape[1] - (before.lift > 0)
-        if n_features != data.width:
+    def _train_stream(
+        self,
+        stream: RowStream,
+        executor: Executor,
+        before: FittedModel | None,
+        checkpoint: str | PathLike[str] | None,
+    ) -> Self:
+        """Train out of core, with a checkpoint file if one is named."""
+        config, n_rows = config_of(self, len(stream.classes)), len(stream)
+        listener = listener_for(stream.class_sizes, verbose=self.verbose)
+        start = self._start_from(before, stream)
+        saved = None
+        if checkpoint is not None:
+            saved = Checkpoint(checkpoint, len(stream.classes), stream.n_features)
+            start, listener = saved.start() or start, saved.listener(listener)
+        if listener is not None:
+            on_event = listener
+            stream = stream.with_progress(lambda done: on_event(RowsRead(done, n_rows)))
+        self._train(stream, config, Run(executor, listener), start)
+        if saved is not None:
+            saved.remove()
+        return self
+
+    def _train(
+        self, rows: TrainingRows, config: TrainingConfig, run: Run, start: StartFor | None
+    ) -> Self:
+        random = check_random_state(self.random_state)
+        seeds = random.randint(np.iinfo(np.int32).max, size=len(rows.classes))
+        rng = np.random.default_rng(random.randint(np.iinfo(np.int32).max))
+        rngs = [np.random.default_rng(seed) for seed in seeds]
+        result = train(rows, config, rngs, replace(run, rng=rng), start)
+        late = result.deviations > config.tol
+        if late.any():
+            self._warn_not_converged(rows.classes[late])
+        self.result_ = result
+        return self
+
+    def _start_from(self, before: FittedModel | None, rows: TrainingRows) -> StartFor | None:
+        if before is None:
+            return None
+        n_features = before.directions.shape[1] - (before.sphere_map.lift > 0)
+        if n_features != rows.n_features:
             raise ValueError(
                 f"warm_start=True starts from representatives of {n_features} features, and X has "
-                f"{data.width}. Set warm_start=False."
+                f"{rows.n_features}. Set warm_start=False."
             )
-        return start_from(before, data.classes)
+        return start_from(before, rows.classes)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Train on a batch of a stream that passes once.
+        """Train online, on a batch of rows that pass once.
 
         An approximation: the first rows of a class are its representatives, each further row is
         added to the nearest, and rows that have passed are not looked at again. The coefficients
-        are those of the paper's fit to the representatives (`fit_on` is not looked at), each as
-        heavy as the rows that it stands for; they are computed when they are needed. What is left
-        to choose is chosen with the first batch. Memory does not grow with the stream. After `fit`,
-        or with a model that was loaded, the stream goes on from its representatives.
+        are those of the paper's fit to the representatives (`fit_on` is not looked at), each with
+        the weight of its rows; they are computed when they are needed. Hyperparameters that are
+        left open are chosen with the first batch. Memory does not grow with the number of batches.
+        After `fit`, or with a loaded model, batches go on from its representatives.
 
         Parameters
         ----------
@@ -324,180 +379,48 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        self._refuse_for_streams()
         first = not self.__sklearn_is_fitted__()
-        before = None if first else self._so_far()
-        batch = self._batch(X, y, classes, sample_weight, before)
-        settings = settings_of(self, len(batch.classes))
-        most = settings.recipe.kmeans.n_representatives
-        with threads_for(_operations(batch, settings), self.n_jobs) as workers:
-            online = before or self._started(batch, settings, workers)
-            online = online.after(batch, most, workers)
+        before = None if first else self.__dict__.get("_online") or continue_from(self)
+        batch = check_batch(self, X, y, classes, sample_weight, before)
+        config = config_of(self, len(batch.classes))
+        with threads_for(_operations(batch, config), self.n_jobs) as executor:
+            online = before or start_online(self, batch, config, executor)
+            online = online.update(batch, config.n_representatives, executor)
         self._forget()
         self._online = online
-        self.regularization_, self.loss_, self.streamed_ = online.regularization, "squared", True
-        self.__dict__.pop("relative_residual_", None)  # computed with the model
-        self.n_representatives_ = most
-        self.n_iter_ = np.ones(len(batch.classes), dtype=np.intp)
-        self.growth_, self.stage_seconds_ = (), {}
         return self
 
-    def _so_far(self) -> Online:
-        """Return the stream that goes on: the one there is, or the model of a fit as one."""
-        if "_online" in self.__dict__:
-            return self._online
-        if self.model_.squash is not None:
-            raise ValueError(
-                "the features of this model are squashed, which a stream cannot go on with. Fit it "
-                "with squash=None first, or begin a stream with a new classifier."
-            )
-        m = 1 if self.streamed_ or self.fit_on == "representatives" else len(self.model_.directions)
-        return Online.of(self.model_, self.regularization_ * m)
-
-    def _batch(
-        self, X: Any, y: Any, classes: Any, sample_weight: Any, before: Online | None
-    ) -> Labelled:
-        """Return a batch, checked, with the positions of its labels among all classes."""
-        X, y = check_rows_and_labels(self, X, y, reset=before is None)
-        check_classification_targets(y)
-        named = codes_of(np.asarray(y if classes is None else classes))[0]
-        known = named if before is None else before.classes
-        codes_of(y)  # refuses labels that cannot be sorted
-        if before is not None and classes is not None and not np.array_equal(named, known):
-            raise ValueError(
-                f"classes={classes!r} are not those of the first call to partial_fit, "
-                f"{known.tolist()}."
-            )
-        if len(known) < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs at least two classes; the first batch has one, "
-                f"{known.tolist()[0]!r}. Name all that will come: partial_fit(X, y, classes=...)."
-            )
-        new = np.setdiff1d(y, known)
-        if len(new):
-            raise ValueError(
-                f"y has the label {new.tolist()[0]!r}, which is not among the classes "
-                f"{known.tolist()[:10]}. Name all that will come in the first call: "
-                "partial_fit(X, y, classes=...)."
-            )
-        codes = np.searchsorted(known, y)
-        weights = check_weights(self, sample_weight, X, known, codes)
-        kept = slice(None) if weights is None else np.flatnonzero(weights)
-        return Labelled(X[kept], codes[kept], known, None if weights is None else weights[kept])
-
-    def _refuse_for_streams(self) -> None:
-        """Say what cannot be done with a stream that passes once."""
-        settings = settings_of(self)
-        if settings.grows or settings.recipe.border or self.class_weight == "balanced":
-            raise ValueError(
-                "partial_fit sees each row once: n_representatives must be a number, border 0 and "
-                f"class_weight a dict or None, got {self.n_representatives!r}, {self.border!r} and "
-                f"{self.class_weight!r}."
-            )
-        open_ = settings.open_
-        if open_.loss == "logistic" or "learned" in (open_.feature_scales, open_.squash):
-            raise ValueError(
-                "partial_fit fits squares to features as they come: loss must not be 'logistic', "
-                "and feature_scales and squash not 'learned'."
-            )
-
-    def _started(self, batch: Labelled, settings: Settings, workers: Workers) -> Online:
-        """Return an empty stream, with what is left to choose chosen for its first batch."""
-        open_ = replace(
-            settings.open_.for_width(batch.width), feature_scales=None, squash=None, loss="squared"
-        )
-        chosen = open_.as_given(batch)
-        if chosen is None:
-            if len(np.unique(batch.codes)) < 2:
-                raise ValueError(
-                    "gamma and regularization are chosen with the first batch, which has rows of "
-                    "one class. Give both, or start with rows of several classes."
-                )
-            rng = np.random.default_rng(
-                check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-            )
-            chosen = make_choice(
-                batch, settings.recipe.kmeans, "representatives", open_, rng,
-                watcher_for(batch.class_sizes, verbose=self.verbose), workers,
-            )  # fmt: skip
-        self.held_out_error_ = chosen.held_out_error
-        return Online.empty(batch, chosen.kernel, chosen.regularization, chosen.placement)
-
     def _forget(self) -> None:
-        self.__dict__.pop("_model", None)
+        self.__dict__.pop("_result", None)
         self.__dict__.pop("_online", None)
 
     @property
-    def model_(self) -> FittedModel:
-        """The fitted model; that of a stream is computed when it is asked for."""
-        if "_model" not in self.__dict__ and "_online" in self.__dict__:
-            with threads_for(np.inf, self.n_jobs) as workers:
-                found = self._online.fit(workers)
-            self._model, self.relative_residual_ = found.model, found.relative_residual
+    def result_(self) -> TrainingResult:
+        """The fitted model and how it came about; after `partial_fit` it is computed on demand."""
+        if "_result" not in self.__dict__ and "_online" in self.__dict__:
+            with threads_for(np.inf, self.n_jobs) as executor:
+                self._result = self._online.fit(executor)
         try:
-            model: FittedModel = self.__dict__["_model"]
+            result: TrainingResult = self.__dict__["_result"]
         except KeyError:
             raise AttributeError(f"this {type(self).__name__} is not fitted yet") from None
-        return model
+        return result
 
-    @model_.setter
-    def model_(self, model: FittedModel) -> None:
+    @result_.setter
+    def result_(self, result: TrainingResult) -> None:
         self._forget()
-        self._model = model
+        self._result = result
 
-    def _set_features(self, stream: Stream) -> None:
-        """Note the number and the names of the features of rows that come in blocks."""
+    def _set_features(self, stream: RowStream) -> None:
+        """Note the number and the names of the features of rows out of core."""
         self.__dict__.pop("feature_names_in_", None)
-        self.n_features_in_ = stream.width
-        names = stream.seen[0].names
+        self.n_features_in_ = stream.n_features
+        names = stream.summaries[0].names
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
 
-    def _train(
-        self,
-        data: Labelled | Stream,
-        settings: Settings,
-        workers: Workers,
-        before: FittedModel | None,
-        saved: Checkpoint | None = None,
-    ) -> Self:
-        random = check_random_state(self.random_state)
-        seeds = random.randint(np.iinfo(np.int32).max, size=len(data.classes))
-        choice_seed = random.randint(np.iinfo(np.int32).max)
-        watcher = watcher_for(data.class_sizes, verbose=self.verbose)
-        start = None if before is None else self._start_from(before, data)
-        if saved is not None:
-            shape = len(data.classes), data.width
-            start = saved.start_for(*shape) or start
-            watcher = saved.watching(watcher, *shape)
-        if isinstance(data, Stream):
-            data = data.telling(watcher.visited)
-        training = train(
-            data,
-            settings,
-            [np.random.default_rng(seed) for seed in seeds],
-            np.random.default_rng(choice_seed),
-            watcher,
-            workers,
-            start,
-        )
-        if saved is not None:
-            saved.remove()
-        if not training.converged.all():
-            self._warn_not_converged(data.classes[~training.converged])
-        self.model_, self.streamed_ = training.model, False
-        self.regularization_ = training.regularization
-        self.loss_ = training.loss
-        self.held_out_error_ = training.held_out_error
-        self.n_representatives_ = training.n_representatives
-        self.growth_ = training.steps
-        self.n_iter_ = training.n_iter
-        self.relative_residual_ = training.relative_residual
-        self.stage_seconds_ = training.seconds
-        return self
-
-    def _labelled(self, X: Any, y: Any, sample_weight: Any) -> Labelled:
-        """Return what was given, checked: rows that count, the classes of these, and weights."""
+    def _labelled(self, X: Any, y: Any, sample_weight: Any) -> LabelledRows:
+        """Return the given rows, checked: those with weight, equal ones merged."""
         X, y = check_rows_and_labels(self, X, y)
         classes, codes = codes_of(y)
         check_classification_targets(y)
@@ -512,7 +435,7 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
                 f"{type(self).__name__} needs at least two classes in y, got one class: "
                 f"{classes.tolist()[0]!r}. Check that the labels were read as intended."
             )
-        return Labelled(X, codes, classes, weights)
+        return LabelledRows(X, codes, classes, weights)
 
     def decision_function(self, X: Any) -> Array:
         """Return the scores of the classes.
@@ -542,7 +465,7 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         return self._of_rows(X, labels)
 
     def predict_proba(self, X: Any) -> Array:
-        """Return the softmax of the scores, at the temperature that suits held-out rows.
+        """Return the softmax of the scores, calibrated on held-out rows by temperature scaling.
 
         With the paper's fit and nothing to choose the temperature is one, as in the paper.
 
@@ -557,7 +480,7 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         return self._of_rows(X, FittedModel.probabilities)
 
     def explain(self, X: Any, labels: Any = None) -> Explanation:
-        """Return what each representative contributed to the scores of rows.
+        """Return the contribution of each representative to the scores of rows.
 
         Parameters
         ----------
@@ -569,7 +492,8 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         -------
         Explanation
             Contributions of shape (n_samples, m), which with the intercept add up to the score of
-            the class, and `loudest(row)`, the representatives that spoke for and against it.
+            the class, and `largest(row)`, the representatives with the largest positive and
+            negative ones.
             `kmeans_kernel.report.plot_explanation` draws it.
 
         Examples
@@ -578,8 +502,8 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         >>> from sklearn.datasets import load_iris
         >>> X, y = load_iris(return_X_y=True)
         >>> explanation = KMeansKernelClassifier(5, random_state=0).fit(X, y).explain(X[:1])
-        >>> spoke_for, against = explanation.loudest(0)
-        >>> int(spoke_for[0].label), int(against[0].label)
+        >>> positive, negative = explanation.largest(0)
+        >>> int(positive[0].label), int(negative[0].label)
         (0, 1)
         """
         check_is_fitted(self)
@@ -591,9 +515,14 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         return Explanation.of(self.model_, X, columns)
 
     @property
+    def model_(self) -> FittedModel:
+        """The fitted model."""
+        return self.result_.model
+
+    @property
     def classes_(self) -> npt.NDArray[Any]:
         """The labels."""
-        return self.model_.classes
+        return self._online.classes if "_online" in self.__dict__ else self.model_.classes
 
     @property
     def representatives_(self) -> Array:
@@ -612,32 +541,6 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         return self.model_.representative_counts
 
     @property
-    def gamma_(self) -> float | None:
-        """The inverse width of the kernel."""
-        kernel = self.model_.kernel
-        return None if isinstance(kernel, Polynomial) else kernel.gamma  # type: ignore[attr-defined]
-
-    @property
-    def kernel_(self) -> str:
-        """The name of the kernel."""
-        return _KERNEL_NAMES[type(self.model_.kernel)]
-
-    @property
-    def lift_(self) -> float:
-        """The lift."""
-        return self.model_.lift
-
-    @property
-    def feature_scales_(self) -> Array | None:
-        """The learned scales of the features, (n_features,), or None."""
-        return self.model_.feature_scales
-
-    @property
-    def squashed_(self) -> bool:
-        """Whether the features are squashed."""
-        return self.model_.squash is not None
-
-    @property
     def dual_coef_(self) -> Array:
         """The dual coefficients, (m, n_classes)."""
         return self.model_.dual_coef
@@ -646,6 +549,76 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
     def intercept_(self) -> Array:
         """The intercepts, (n_classes,)."""
         return self.model_.intercept
+
+    @property
+    def kernel_(self) -> str:
+        """The name of the kernel."""
+        return self.model_.kernel.name
+
+    @property
+    def gamma_(self) -> float | None:
+        """The inverse width of the kernel, None if it has none."""
+        return getattr(self.model_.kernel, "gamma", None)
+
+    @property
+    def lift_(self) -> float:
+        """The lift."""
+        return self.model_.sphere_map.lift
+
+    @property
+    def feature_scales_(self) -> Array | None:
+        """The learned factors of the features, (n_features,), or None."""
+        return self.model_.sphere_map.scales
+
+    @property
+    def feature_transform_(self) -> Literal["asinh"] | None:
+        """The transform of the features."""
+        return None if self.model_.sphere_map.asinh is None else "asinh"
+
+    @property
+    def loss_(self) -> str:
+        """The loss of the fit."""
+        return self.result_.loss
+
+    @property
+    def regularization_(self) -> float:
+        """The regularization of the fit."""
+        return self.result_.regularization
+
+    @property
+    def held_out_error_(self) -> float | None:
+        """The error of held-out rows in the search."""
+        return self.result_.held_out_error
+
+    @property
+    def n_representatives_(self) -> int:
+        """The number of representatives of each class, as given or found."""
+        return self.result_.n_representatives
+
+    @property
+    def validation_curve_(self) -> tuple[SizeTried, ...]:
+        """The numbers of representatives that were tried."""
+        return self.result_.sizes
+
+    @property
+    def online_(self) -> bool:
+        """Whether the last update came from `partial_fit`."""
+        return self.result_.online
+
+    @property
+    def n_iter_(self) -> npt.NDArray[np.intp]:
+        """K-means iterations of each class."""
+        return self.result_.n_iter
+
+    @property
+    def relative_residual_(self) -> float:
+        """The relative residual of the system that was solved."""
+        return self.result_.relative_residual
+
+    @property
+    def stage_seconds_(self) -> dict[str, float]:
+        """Seconds spent in each stage of training."""
+        return self.result_.seconds
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -657,16 +630,16 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
-        return "_model" in self.__dict__ or "_online" in self.__dict__
+        return "_result" in self.__dict__ or "_online" in self.__dict__
 
     def _of_rows(self, X: Any, of_scores: OfScores) -> npt.NDArray[Any]:
-        """Return a function of the scores of rows; for those of another library a lazy one."""
+        """Return a function of the scores of rows; lazily for a collection of another library."""
         check_is_fitted(self)
         engine = engine_of(X)
         if engine is None:
             return of_scores(self.model_, self._scores(X))
-        frozen = copy(self)  # what is computed later is computed by the model of now
-        frozen.model_ = self.model_
+        frozen = copy(self)  # later computations use the model of now
+        frozen.result_ = self.result_
         row = as_floats(np.zeros((1, self.n_features_in_), dtype=engine.type_of(X)))
         example = of_scores(self.model_, self.model_.scores(row))
         lazy: npt.NDArray[Any] = engine.apply(
@@ -677,8 +650,8 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
     def _scores(self, X: Any) -> Array:
         X = check_rows(self, X, reset=False)
         operations = 2.0 * X.shape[0] * self.model_.directions.size
-        with threads_for(operations, self.n_jobs) as workers:
-            return self.model_.scores(X, workers)
+        with threads_for(operations, self.n_jobs) as executor:
+            return self.model_.scores(X, executor)
 
     def _warn_not_converged(self, labels: npt.NDArray[Any]) -> None:
         warnings.warn(
@@ -704,12 +677,12 @@ def decisions(model: FittedModel, scores: Array) -> Array:
     return np.asarray(scores[:, 1] - scores[:, 0]) if scores.shape[1] == 2 else scores
 
 
-def _operations(data: Labelled, settings: Settings) -> float:
+def _operations(rows: LabelledRows, config: TrainingConfig) -> float:
     """Return about how many operations a fit takes: some passes of K-means, and the solve."""
-    q, d = settings.recipe.kmeans.n_representatives, row_width(data.X)
-    m = float(data.basis_size(q))
-    passes = 5 * sum(2.0 * n * min(n, q) * d for n in data.class_sizes)
+    q, d = config.n_representatives, row_width(rows.X)
+    m = float(basis_size(rows, q))
+    passes = 5 * sum(2.0 * n * min(n, q) * d for n in rows.class_sizes)
     solve = m**2 * d + m**3 / 3
-    if settings.recipe.fit_on == "samples":
-        solve += 2.0 * len(data) * m * (m + d)
+    if config.fit_on == "samples":
+        solve += 2.0 * len(rows) * m * (m + d)
     return passes + solve

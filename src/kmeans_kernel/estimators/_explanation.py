@@ -1,4 +1,4 @@
-"""Why a row was classified as it was: what each representative said."""
+"""Why a row was classified as it was: the contribution of each representative to its score."""
 
 from __future__ import annotations
 
@@ -8,41 +8,40 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kmeans_kernel.core.arrays.blocking import Array, IntArray
-from kmeans_kernel.core.arrays.sparse import Matrix
+from kmeans_kernel.core.arrays.matrices import Array, IntArray, Matrix
 from kmeans_kernel.core.model.fitted_model import FittedModel
 
 
 @dataclass(frozen=True)
-class Voice:
-    """What one representative said about one row.
+class Contribution:
+    """The contribution of one representative to the score of one row.
 
     Attributes
     ----------
     representative : its position among the representatives of the classifier
     label : the class it belongs to
-    rows : the weight of the training rows it stands for
-    contribution : what it added to the score; below zero it spoke against
+    count : the weight of the training rows it stands for
+    value : its term of the score; negative if it lowers the score
     """
 
     representative: int
     label: Any
-    rows: float
-    contribution: float
+    count: float
+    value: float
 
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """What the representatives contributed to scores of n rows.
+    """The contributions of the representatives to the scores of n rows.
 
     Attributes
     ----------
     X : (n, d) the rows
     labels : (n,) the class whose score is explained, for each row
     scores : (n,) these scores
-    contributions : (n, m) what each representative added; with the intercept they add up to the
+    contributions : (n, m) the term of each representative; with the intercept they add up to the
         score
-    intercepts : (n,) what the scores start from
+    intercepts : (n,) the constant of each score
     representatives : (m, d)
     representative_classes : (m,) the label of each
     representative_counts : (m,) the weight of the training rows that each stands for
@@ -76,34 +75,26 @@ class Explanation:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def loudest(self, row: int, n: int = 5) -> tuple[list[Voice], list[Voice]]:
-        """Return the representatives that spoke loudest for and against, at most `n` each.
+    def largest(self, row: int, n: int = 5) -> tuple[list[Contribution], list[Contribution]]:
+        """Return the largest positive and negative contributions, at most `n` each.
 
         Parameters
         ----------
         row : the position of the row
-        n : how many
+        n : most contributions of each sign
 
         Returns
         -------
-        those for, the loudest first, and those against, the loudest first
+        the positive ones, the largest first, and the negative ones, the most negative first
         """
-        contributions = self.contributions[row]
-        order = np.argsort(contributions, kind="stable")
-        against = [self._voice(row, q) for q in order[:n] if contributions[q] < 0]
-        spoke_for = [self._voice(row, q) for q in order[::-1][:n] if contributions[q] > 0]
-        return spoke_for, against
+        values = self.contributions[row]
+        order = np.argsort(values, kind="stable")
+        negative = [self._contribution(row, q) for q in order[:n] if values[q] < 0]
+        positive = [self._contribution(row, q) for q in order[::-1][:n] if values[q] > 0]
+        return positive, negative
 
-    def by_class(self, row: int) -> dict[Any, float]:
-        """Return what the representatives of each class contributed to the score of a row."""
-        own = self.contributions[row]
-        return {
-            label: float(own[self.representative_classes == label].sum())
-            for label in np.unique(self.representative_classes).tolist()
-        }
-
-    def _voice(self, row: int, q: int) -> Voice:
-        return Voice(
+    def _contribution(self, row: int, q: int) -> Contribution:
+        return Contribution(
             int(q),
             self.representative_classes[[q]].tolist()[0],
             float(self.representative_counts[q]),

@@ -49,7 +49,7 @@ def image_classifier(
         EdgePatterns(image_shape=image_shape, random_state=random_state),
         KMeansKernelClassifier(
             n_representatives,
-            border=0.7,
+            boundary_fraction=0.7,
             loss="squared",
             lift=0.0,
             random_state=random_state,

@@ -1,17 +1,12 @@
-"""From the parameters of the classifier to what training needs: what is wrong is refused here."""
+"""From the parameters of the classifier, validated, to the configuration of a training."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from kmeans_kernel.core.clustering.representatives import KMeans
-from kmeans_kernel.core.kernels.kernels import Gaussian, Kernel, Laplacian, Polynomial
-from kmeans_kernel.core.training.build import Recipe
+from kmeans_kernel.core.kernels.kernels import KERNELS, Kernel, check_parameter, kernel_parameters
+from kmeans_kernel.core.training.config import TrainingConfig
 from kmeans_kernel.core.training.model_size import FIRST
-from kmeans_kernel.core.training.search import Family
-from kmeans_kernel.core.training.train import Settings
-from kmeans_kernel.core.training.tuning import Learned, Open
 from kmeans_kernel.utils.validation import (
     check_auto,
     check_count,
@@ -20,19 +15,18 @@ from kmeans_kernel.utils.validation import (
     check_option,
 )
 
-# Representatives, unless a number is given: so many shared among the classes, or so many of each.
+# Representatives by default: this many shared among the classes, and at least this many of each.
 _SHARED, _LEAST_OF_A_CLASS = 2000, 100
 
+# The kernels that kernel="auto" chooses from, in the order in which they are tried.
+_SEARCHED = ("rbf", "laplacian")
 
-def settings_of(estimator: Any, n_classes: int = 2) -> Settings:
-    """Return the settings of a classifier of so many classes, or say what is wrong with them."""
+
+def config_of(estimator: Any, n_classes: int = 2) -> TrainingConfig:
+    """Return the configuration of a classifier of so many classes; ValueError if it is wrong."""
     check_jobs(estimator)
-    grows = isinstance(estimator.n_representatives, str) and estimator.n_representatives == "auto"
-    kmeans = KMeans(
-        n_representatives=FIRST if grows else _n_representatives(estimator, n_classes),
-        init=check_option(estimator, "init", "random", "k-means++"),  # type: ignore[arg-type]
-        tol=check_number(estimator, "tol"),
-        max_iter=check_count(estimator, "max_iter"),
+    search_size = (
+        isinstance(estimator.n_representatives, str) and estimator.n_representatives == "auto"
     )
     fit_on = check_option(estimator, "fit_on", "samples", "representatives")
     loss = check_option(estimator, "loss", "auto", "squared", "logistic")
@@ -41,25 +35,25 @@ def settings_of(estimator: Any, n_classes: int = 2) -> Settings:
             f"{type(estimator).__name__} got loss='logistic' with fit_on='representatives', which "
             "is a fit of squares. Set fit_on='samples', or loss='squared'."
         )
-    return Settings(
-        Recipe(kmeans, check_number(estimator, "border", maximum=0.95), fit_on),  # type: ignore[arg-type]
-        grows,
-        Open(
-            kernel=_kernel(estimator),
-            regularization=check_auto(estimator, "regularization"),
-            lift=check_auto(estimator, "lift"),
-            feature_scales=_learned(estimator, "feature_scales"),
-            squash=_learned(estimator, "squash"),
-            loss=None if loss == "auto" else loss,  # type: ignore[arg-type]
-        ),
+    return TrainingConfig(
+        n_representatives=FIRST if search_size else _n_representatives(estimator, n_classes),
+        search_size=search_size,
+        init=check_option(estimator, "init", "random", "k-means++"),  # type: ignore[arg-type]
+        tol=check_number(estimator, "tol"),
+        max_iter=check_count(estimator, "max_iter"),
+        boundary_fraction=check_number(estimator, "boundary_fraction", maximum=0.95),
+        fit_on=fit_on,  # type: ignore[arg-type]
+        kernel=_kernel(estimator),
+        regularization=check_auto(estimator, "regularization"),
+        lift=check_auto(estimator, "lift"),
+        feature_scales=_option_or_none(estimator, "feature_scales", "auto", "learned"),
+        feature_transform=_option_or_none(estimator, "feature_transform", "auto", "asinh"),
+        loss=None if loss == "auto" else loss,  # type: ignore[arg-type]
     )
 
 
-def _learned(estimator: Any, name: str) -> Learned | None:
-    """Return whether something is to be learned, if it helps or in any case, or not."""
-    if getattr(estimator, name) is None:
-        return None
-    return check_option(estimator, name, "auto", "learned")  # type: ignore[return-value]
+def _option_or_none(estimator: Any, name: str, *options: str) -> Any:
+    return None if getattr(estimator, name) is None else check_option(estimator, name, *options)
 
 
 def _n_representatives(estimator: Any, n_classes: int) -> int:
@@ -68,16 +62,39 @@ def _n_representatives(estimator: Any, n_classes: int) -> int:
     return check_count(estimator, "n_representatives")
 
 
-def _kernel(estimator: Any) -> Kernel | Sequence[Family]:
-    """Return the kernel that is asked for, or the families to choose from."""
-    name = check_option(estimator, "kernel", "auto", "gaussian", "laplace", "poly")
+def _kernel(estimator: Any) -> Kernel | tuple[Kernel, ...]:
+    """Return the kernel that is asked for, or the kernels whose γ is searched.
+
+    A kernel takes its parameters from those of the estimator that have the same name, and from
+    `kernel_params`; adding one to the registry is enough to make it known here.
+    """
+    name = check_option(estimator, "kernel", "auto", *KERNELS)
     gamma = check_auto(estimator, "gamma", above=True, maximum=1e6)
-    degree = check_count(estimator, "degree", maximum=1000)
-    if name == "poly":
-        return Polynomial(degree)
-    families: dict[str, Sequence[Family]] = {
-        "auto": (Gaussian, Laplacian),
-        "gaussian": (Gaussian,),
-        "laplace": (Laplacian,),
-    }
-    return families[name] if gamma is None else families[name][0](gamma)
+    given = {"gamma": 1.0 if gamma is None else gamma}
+    given["degree"] = check_count(estimator, "degree", maximum=1000)
+    names = _SEARCHED if name == "auto" and gamma is None else (_SEARCHED[0],)
+    found = [_build(estimator, one, given) for one in (names if name == "auto" else (name,))]
+    searched = gamma is None and hasattr(found[0], "gamma")
+    return tuple(found) if searched else found[0]
+
+
+def _build(estimator: Any, name: str, given: dict[str, Any]) -> Kernel:
+    """Build a kernel of this name from parameters of the estimator and `kernel_params`."""
+    kernel = KERNELS[name]
+    others = {} if estimator.kernel_params is None else estimator.kernel_params
+    wanted = [one for one in kernel_parameters(kernel) if one.name not in given]
+    known = {one.name for one in wanted}
+    if not isinstance(others, dict) or set(others) != known:
+        expected = f"a dict with {', '.join(sorted(known))}" if known else "None"
+        raise ValueError(
+            f"The 'kernel_params' parameter of {type(estimator).__name__} must be {expected} for "
+            f"kernel={name!r}, got {estimator.kernel_params!r}."
+        )
+    for one in wanted:
+        try:
+            check_parameter(kernel, one, others[one.name])
+        except ValueError as error:
+            raise ValueError(f"In kernel_params: {error}.") from None
+    own = {one.name: given[one.name] for one in kernel_parameters(kernel) if one.name in given}
+    found: Kernel = kernel(**own, **others)
+    return found

@@ -18,8 +18,8 @@ from sklearn.base import (
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
-from kmeans_kernel.core.arrays.blocking import Array, IntArray, row_blocks
 from kmeans_kernel.core.arrays.lazy import LazyRows, takes_lazy_rows
+from kmeans_kernel.core.arrays.matrices import Array, IntArray, row_blocks
 from kmeans_kernel.estimators.transformers._base import as_images
 from kmeans_kernel.utils.validation import check_option, check_pixels, check_shape, codes_of
 

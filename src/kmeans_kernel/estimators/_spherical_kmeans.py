@@ -18,8 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kmeans_kernel.core.arrays.blocking import Array, row_blocks
-from kmeans_kernel.core.arrays.sparse import multiply_into, row_width
+from kmeans_kernel.core.arrays.matrices import Array, multiply_into, row_blocks, row_width
 from kmeans_kernel.core.arrays.sphere import unit_rows
 from kmeans_kernel.core.clustering.assignment import assign, own_similarities
 from kmeans_kernel.core.clustering.spherical_kmeans import Init, cluster
@@ -128,7 +127,7 @@ class SphericalKMeans(
                 rng=np.random.default_rng(seed),
                 on_iteration=_write_deviation if self.verbose else None,
             )
-        if not found.converged:
+        if found.deviation > tol:
             warnings.warn(
                 f"K-means stopped at max_iter={max_iter} with a deviation of "
                 f"{found.deviation:.1e}, above tol={tol:g}. Raise max_iter or tol.",

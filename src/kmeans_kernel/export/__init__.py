@@ -1,4 +1,4 @@
-"""Models that leave Python: the model file, ONNX, one web page."""
+"""Export of fitted classifiers: model file, ONNX graph, and self-contained web page."""
 
 from typing import TYPE_CHECKING
 

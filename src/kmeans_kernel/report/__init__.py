@@ -1,4 +1,4 @@
-"""What there is to know about a fitted model, a data set or a fit to come: figures and pictures."""
+"""Evaluation and inspection of fitted classifiers, plots, and cost estimates of a fit."""
 
 from typing import TYPE_CHECKING
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from kmeans_kernel.report._evaluation import Evaluation, evaluate
     from kmeans_kernel.report._inspection import describe, representative_images
     from kmeans_kernel.report._planning import Plan, Problem, Rates, measure_rates, plan
-    from kmeans_kernel.report._plots import plot_explanation, plot_growth
+    from kmeans_kernel.report._plots import plot_explanation, plot_validation_curve
 
 __all__ = [
     "Evaluation",
@@ -20,7 +20,7 @@ __all__ = [
     "measure_rates",
     "plan",
     "plot_explanation",
-    "plot_growth",
+    "plot_validation_curve",
     "representative_images",
 ]
 
@@ -36,7 +36,7 @@ __getattr__, __dir__ = lazy_names(
         "measure_rates": "_planning",
         "plan": "_planning",
         "plot_explanation": "_plots",
-        "plot_growth": "_plots",
+        "plot_validation_curve": "_plots",
         "representative_images": "_inspection",
     },
 )

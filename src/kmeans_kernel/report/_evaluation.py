@@ -1,4 +1,4 @@
-"""How good a classifier is on labelled rows: errors, each class, the confusion matrix."""
+"""Evaluation of a classifier on labelled rows: error, log-loss, confusion matrix."""
 
 from __future__ import annotations
 
@@ -9,23 +9,27 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from kmeans_kernel.core.arrays.blocking import Array, IntArray
+from kmeans_kernel.core.arrays.matrices import Array, IntArray
 
+# Progress callback: number of rows predicted since the last call.
 OnRows: TypeAlias = Callable[[int], None]
 
-_ROWS_AT_A_TIME = 4096
-_SMALLEST_PROBABILITY = 1e-15
+_BLOCK_ROWS = 4096
+
+# Probabilities are clipped here, so that one wrong row does not make the log-loss infinite.
+_MIN_PROBABILITY = 1e-15
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """What a classifier did on n labelled rows.
+    """Evaluation of a classifier on n labelled rows.
 
     Attributes
     ----------
-    labels : (L,) all labels, the classifier's and the rows'
-    confusion : (L, L) how many rows of each label (down) were given each label (across)
-    log_loss : the mean of −ln p of the true label; infinite when the classifier does not know one
+    labels : (L,) the union of the classifier's labels and the rows' labels, sorted
+    confusion : (L, L) number of rows by true label (first axis) and predicted label (second axis)
+    log_loss : mean of −ln p of the true label; infinite if a true label is not a class of the
+        classifier
     """
 
     labels: npt.NDArray[Any]
@@ -34,34 +38,38 @@ class Evaluation:
 
     @property
     def n_rows(self) -> int:
-        """The number of rows."""
+        """Number of rows."""
         return int(self.confusion.sum())
 
     @property
     def error_percent(self) -> float:
-        """The share of rows with the wrong label, in per cent."""
+        """Percentage of rows with the wrong label."""
         return 100 * (1 - float(np.trace(self.confusion)) / self.n_rows)
 
     @property
     def precision(self) -> Array:
-        """For each label the share of the rows given it that have it; NaN if none was given it."""
-        return _share(self.confusion.diagonal(), self.confusion.sum(axis=0))
+        """Precision of each label; NaN for a label that was never predicted."""
+        return _ratio(self.confusion.diagonal(), self.confusion.sum(axis=0))
 
     @property
     def recall(self) -> Array:
-        """For each label the share of the rows with it that were given it; NaN if there is none."""
-        return _share(self.confusion.diagonal(), self.confusion.sum(axis=1))
+        """Recall of each label; NaN for a label that no row has."""
+        return _ratio(self.confusion.diagonal(), self.confusion.sum(axis=1))
 
     def as_json(self) -> dict[str, Any]:
-        """Return plain values; what is not a number is null."""
-        shares = zip(self.labels.tolist(), self.precision, self.recall, strict=True)
+        """Return values that JSON can hold; NaN and infinity become None."""
+        scores = zip(self.labels.tolist(), self.precision, self.recall, strict=True)
         return {
             "rows": self.n_rows,
             "error_percent": round(self.error_percent, 4),
-            "log_loss": _number(self.log_loss),
+            "log_loss": _json_number(self.log_loss),
             "classes": [
-                {"label": label, "precision": _number(precision), "recall": _number(recall)}
-                for label, precision, recall in shares
+                {
+                    "label": label,
+                    "precision": _json_number(precision),
+                    "recall": _json_number(recall),
+                }
+                for label, precision, recall in scores
             ],
             "confusion": self.confusion.tolist(),
         }
@@ -70,8 +78,20 @@ class Evaluation:
 def evaluate(
     estimator: Any, X: Any, y: npt.NDArray[Any], on_rows: OnRows | None = None
 ) -> Evaluation:
-    """Compare the predictions for X with the labels y."""
-    labels, true, places = labels_together(y, estimator.classes_)
+    """Compare the predictions of a classifier with the true labels.
+
+    Parameters
+    ----------
+    estimator : fitted classifier with `predict_proba`
+    X : rows or images
+    y : (n,) true labels
+    on_rows : progress callback, called with the number of rows of each predicted block
+
+    Returns
+    -------
+    Evaluation
+    """
+    labels, true, places = merge_labels(y, estimator.classes_)
     _, probabilities = predict_all(estimator, X, on_rows)
     given = places[probabilities.argmax(axis=1)]
     confusion = np.zeros((len(labels), len(labels)), dtype=np.intp)
@@ -79,14 +99,14 @@ def evaluate(
     log_loss = float("inf")
     if np.isin(true, places).all():
         own = probabilities[np.arange(len(y)), np.argsort(places)[true]]
-        log_loss = float(-np.log(np.maximum(own, _SMALLEST_PROBABILITY)).mean())
+        log_loss = float(-np.log(np.maximum(own, _MIN_PROBABILITY)).mean())
     return Evaluation(labels, confusion, log_loss)
 
 
 def predict_all(
     estimator: Any, X: Any, on_rows: OnRows | None = None
 ) -> tuple[npt.NDArray[Any], Array]:
-    """Return the labels and the probabilities of all rows, telling how far it is."""
+    """Return the labels and the probabilities of all rows, predicted in blocks."""
     probabilities = []
     for block in _blocks(X):
         probabilities.append(estimator.predict_proba(block))
@@ -96,34 +116,34 @@ def predict_all(
     return estimator.classes_[whole.argmax(axis=1)], whole
 
 
-def labels_together(
+def merge_labels(
     y: npt.NDArray[Any], classes: npt.NDArray[Any]
 ) -> tuple[npt.NDArray[Any], IntArray, IntArray]:
-    """Return all labels, the rows' and the classifier's, and where these are among them."""
+    """Return the union of both label sets, and the positions of `y` and of `classes` in it."""
     y = match_labels(y, classes)
-    if y.dtype.kind == "U" != classes.dtype.kind:  # some label is unknown
+    if y.dtype.kind == "U" != classes.dtype.kind:  # a label is not a class: all became text
         classes = np.array([str(label) for label in classes.tolist()])
     labels = np.unique(np.concatenate([classes, y]))
     return labels, np.searchsorted(labels, y), np.searchsorted(labels, classes)
 
 
 def match_labels(y: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return labels as the classifier knows them, however a file wrote them; else as text.
+    """Return labels in the type of `classes`, or all as text if one of them is not a class.
 
-    Text is compared with text as it is. Where one side is of numbers or booleans, 1, "1" and "1.0"
-    are one label, and so are true and "True".
+    Text is compared with text exactly. If either side is numeric or boolean, 1, "1" and "1.0" are
+    the same label, and so are True and "true".
     """
     known = {str(label): label for label in classes.tolist()}
     if not classes.dtype.kind == y.dtype.kind == "U":
-        known |= {_plain(label): label for label in classes.tolist()}
-    matched = [known.get(str(label), known.get(_plain(label))) for label in y.tolist()]
+        known |= {_canonical(label): label for label in classes.tolist()}
+    matched = [known.get(str(label), known.get(_canonical(label))) for label in y.tolist()]
     unknown = [
         str(label) for label, match in zip(y.tolist(), matched, strict=True) if match is None
     ]
     if len(unknown) == len(matched):
         raise ValueError(
-            f"none of the labels is one that the model knows: they are {_some(y)}, and it knows "
-            f"{_some(classes)}."
+            f"none of the labels is one that the model knows: the labels are {_preview(y)}, the "
+            f"classes of the model {_preview(classes)}."
         )
     if not unknown:
         return np.array(matched, dtype=classes.dtype)
@@ -131,28 +151,28 @@ def match_labels(y: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[
     return np.array([next(left) if match is None else str(match) for match in matched])
 
 
-def _plain(label: Any) -> str:
-    """Return a label as text, the same for all ways to write a number or a truth."""
+def _canonical(label: Any) -> str:
+    """Return a label as text in canonical form, the same for 1, "1" and "1.0"."""
     try:
         return str(label).lower() if isinstance(label, bool) else f"{float(label):.17g}"
     except (ValueError, TypeError):
         return str(label).strip().lower()
 
 
-def _some(labels: npt.NDArray[Any]) -> str:
+def _preview(labels: npt.NDArray[Any]) -> str:
     shown = np.unique(labels)[:5].tolist()
     return ", ".join(repr(label) for label in shown) + (", …" if len(np.unique(labels)) > 5 else "")
 
 
 def _blocks(X: Any) -> Iterator[Any]:
-    for start in range(0, len(X), _ROWS_AT_A_TIME):
-        yield X[start : start + _ROWS_AT_A_TIME]
+    for start in range(0, len(X), _BLOCK_ROWS):
+        yield X[start : start + _BLOCK_ROWS]
 
 
-def _share(part: npt.NDArray[np.intp], whole: npt.NDArray[np.intp]) -> Array:
+def _ratio(part: npt.NDArray[np.intp], whole: npt.NDArray[np.intp]) -> Array:
     with np.errstate(invalid="ignore"):
         return np.asarray(part / whole, dtype=np.float64)
 
 
-def _number(value: float) -> float | None:
+def _json_number(value: float) -> float | None:
     return round(float(value), 6) if np.isfinite(value) else None

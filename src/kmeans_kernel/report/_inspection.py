@@ -1,4 +1,4 @@
-"""What a fitted estimator is: its steps, its classifier, its representatives."""
+"""Inspection of a fitted estimator: its steps, input shape, classifier and representatives."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.pipeline import Pipeline
 
-from kmeans_kernel.core.arrays.blocking import Array
-from kmeans_kernel.core.kernels.kernels import Gaussian, Laplacian, Polynomial
+from kmeans_kernel.core.arrays.matrices import Array
+from kmeans_kernel.core.kernels.kernels import kernel_to_dict
 from kmeans_kernel.estimators._classifier import KMeansKernelClassifier
 from kmeans_kernel.estimators._patch_voting import PatchVotingClassifier
-from kmeans_kernel.estimators.transformers._base import PixelTransformer
+from kmeans_kernel.estimators.transformers._base import PixelTransformer, shape_of_rows
 from kmeans_kernel.estimators.transformers._fourier import FourierFeatures
 from kmeans_kernel.estimators.transformers._pixels import PixelNormalizer
 
-# After these the classifier sees pixels, and maybe more.
-_SHOW_PIXELS = (PixelNormalizer, FourierFeatures)
+# Transformers whose output starts with the pixels, so that representatives can be shown as images.
+_KEEP_PIXELS = (PixelNormalizer, FourierFeatures)
 
 
 def classifier_of(estimator: Any) -> KMeansKernelClassifier:
-    """Return the K-means kernel classifier within an estimator."""
+    """Return the K-means kernel classifier of a pipeline or a patch voting classifier."""
     while not isinstance(estimator, KMeansKernelClassifier):
         if isinstance(estimator, Pipeline):
             estimator = estimator[-1]
@@ -33,7 +33,7 @@ def classifier_of(estimator: Any) -> KMeansKernelClassifier:
 
 
 def sees_images(estimator: Any) -> bool:
-    """Say whether an estimator takes images (n, height, width)."""
+    """Return whether an estimator takes images (n, height, width)."""
     if isinstance(estimator, Pipeline):
         return sees_images(estimator[0])
     return isinstance(estimator, PatchVotingClassifier | PixelTransformer)
@@ -42,23 +42,33 @@ def sees_images(estimator: Any) -> bool:
 def input_shape(estimator: Any) -> tuple[int, int] | None:
     """Return height and width of the images that an estimator takes; None for rows of a table.
 
-    Images that came as rows are taken for squares, and are of no known shape if they are none.
+    An estimator fitted to rows of pixels does not know their shape: they count as square images,
+    and the shape is None if the number of pixels is not a square.
     """
     first = estimator[0] if isinstance(estimator, Pipeline) else estimator
     if not isinstance(first, PatchVotingClassifier | PixelTransformer):
         return None
-    known: tuple[int, int] | None = first.image_shape_
-    if known is not None:
-        return int(known[0]), int(known[1])
-    side = round(float(first.n_features_in_) ** 0.5)
-    return (side, side) if side * side == first.n_features_in_ else None
+    try:
+        height, width = shape_of_rows(int(first.n_features_in_), first.image_shape_)
+    except ValueError:  # the number of pixels is not a square
+        return None
+    return int(height), int(width)
 
 
 def describe(estimator: Any) -> dict[str, Any]:
-    """Return what there is to know about a fitted estimator, as plain values."""
+    """Return the facts of a fitted estimator as values that JSON can hold.
+
+    Parameters
+    ----------
+    estimator : KMeansKernelClassifier, PatchVotingClassifier, or a Pipeline that ends in one
+
+    Returns
+    -------
+    dict of the steps, the features, the chosen parameters, and the representatives of each class
+    """
     classifier = classifier_of(estimator)
     model = classifier.model_
-    counts = model.representative_counts
+    counts, scales = model.representative_counts, model.sphere_map.scales
     classes = []
     for k, label in enumerate(model.classes.tolist()):
         own = counts[model.representative_classes == k]
@@ -76,12 +86,12 @@ def describe(estimator: Any) -> dict[str, Any]:
     return {
         "steps": _steps(estimator),
         "features": int(estimator.n_features_in_),
-        "feature_names": _names(estimator),
+        "feature_names": _feature_names(estimator),
         "kernel": _kernel(model.kernel),
         "regularization": classifier.regularization_,
-        "lift": model.lift,
-        "feature_scales": None if model.feature_scales is None else model.feature_scales.tolist(),
-        "squashed": model.squash is not None,
+        "lift": classifier.lift_,
+        "feature_scales": None if scales is None else scales.tolist(),
+        "feature_transform": classifier.feature_transform_,
         "held_out_error": classifier.held_out_error_,
         "representatives": len(model.directions),
         "model_bytes": int(sum(array.nbytes for array in arrays)),
@@ -92,9 +102,16 @@ def describe(estimator: Any) -> dict[str, Any]:
 
 
 def representative_images(estimator: Any, per_class: int) -> npt.NDArray[Any] | None:
-    """Return (K, per_class, height, width) images of the largest representatives, if they are some.
+    """Return the representatives of most training rows as images.
 
-    None when the classifier did not see pixels. Missing ones are NaN.
+    Parameters
+    ----------
+    estimator : KMeansKernelClassifier, PatchVotingClassifier, or a Pipeline that ends in one
+    per_class : images per class; a class with fewer representatives is padded with NaN
+
+    Returns
+    -------
+    (K, per_class, height, width) array, or None if the classifier's features are not pixels
     """
     pixels = all_representative_images(estimator)
     if pixels is None:
@@ -109,22 +126,22 @@ def representative_images(estimator: Any, per_class: int) -> npt.NDArray[Any] | 
 
 
 def all_representative_images(estimator: Any) -> Array | None:
-    """Return the (m, height, width) representatives; None when the classifier saw no pixels."""
-    shape = _image_shape(estimator)
+    """Return all (m, height, width) representatives; None if the features are not pixels."""
+    shape = _representative_shape(estimator)
     if shape is None:
         return None
     pixels: Array = classifier_of(estimator).model_.representatives[:, : shape[0] * shape[1]]
     return pixels.reshape(-1, *shape)
 
 
-def _image_shape(estimator: Any) -> tuple[int, int] | None:
-    """Return height and width of what the classifier saw, None if it saw no images."""
+def _representative_shape(estimator: Any) -> tuple[int, int] | None:
+    """Return height and width of the classifier's rows as images; None if they are not pixels."""
     if isinstance(estimator, PatchVotingClassifier):
         shape: tuple[int, int] = estimator.patch_shape_
         return shape
     if not isinstance(estimator, Pipeline):
         return None
-    return input_shape(estimator) if isinstance(estimator[0], _SHOW_PIXELS) else None
+    return input_shape(estimator) if isinstance(estimator[0], _KEEP_PIXELS) else None
 
 
 def _steps(estimator: Any) -> list[str]:
@@ -137,14 +154,12 @@ def _steps(estimator: Any) -> list[str]:
     return [type(estimator).__name__]
 
 
-def _names(estimator: Any) -> list[str] | None:
+def _feature_names(estimator: Any) -> list[str] | None:
     names = getattr(estimator, "feature_names_in_", None)
     return None if names is None else [str(name) for name in names]
 
 
 def _kernel(kernel: Any) -> str:
-    if isinstance(kernel, Polynomial):
-        return f"polynomial, degree {kernel.degree}"
-    if isinstance(kernel, Gaussian | Laplacian):
-        return f"{type(kernel).__name__}, gamma {kernel.gamma:g}"
-    return repr(kernel)
+    values = kernel_to_dict(kernel)
+    name = values.pop("name")
+    return ", ".join([name, *(f"{one} {value:g}" for one, value in values.items())])

@@ -1,9 +1,9 @@
-"""What a fit will take: operations, memory, network and time, before it is begun.
+"""Estimated cost of a fit: operations, memory, network traffic and time.
 
-Everything follows from the sizes. K-means looks at a row for every representative of its class, as
-often as it iterates; the fit to all rows makes the kernel of a row with every representative and
-adds its outer product to an m × m matrix, once; the solve factors that matrix on one machine. How
-fast a core does each is measured here, with the functions that do the work.
+The counts follow from the sizes. An iteration of K-means computes the cosines of each row with the
+q centroids of its class, 2nqd operations. The fit to all rows computes the n × m kernel matrix and
+its Gram matrix in one pass, 2nm(d + m) operations. The solve factors the m × m matrix on one
+machine, m³/3 operations per factor. `measure_rates` times the library's own functions on one core.
 """
 
 from __future__ import annotations
@@ -17,39 +17,41 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cholesky
 
-from kmeans_kernel.core.arrays.samples import Labelled, Placement
-from kmeans_kernel.core.arrays.stream import NearestSums, SumOfMoments
+from kmeans_kernel.core.arrays.rows import LabelledRows
+from kmeans_kernel.core.arrays.sphere import SphereMap
+from kmeans_kernel.core.clustering.representatives import NearestSums
 from kmeans_kernel.core.kernels.kernels import Gaussian
-from kmeans_kernel.core.solvers.nystrom import WhiteBasis
+from kmeans_kernel.core.solvers.nystrom import NormalEquations, NystromBasis, whitened_blocks
 from kmeans_kernel.data._blocks import BLOCK_BYTES
 from kmeans_kernel.utils.threads import one_blas_thread
 
-# The largest sizes that are measured; beyond them, time is in proportion.
-_MOST_FEATURES, _MOST_CENTROIDS, _MOST_REPRESENTATIVES, _MOST_CLASSES = 2048, 500, 1000, 10
+# Largest sizes to time: from these on the rate in operations per second is about constant.
+_MAX_FEATURES, _MAX_CENTROIDS, _MAX_REPRESENTATIVES, _MAX_CLASSES = 2048, 500, 1000, 10
 
-# Rows of the block that is measured, in numbers.
-_MEASURED_NUMBERS = 4_000_000
+# Values of the timed block, rows × features: 16 MB in float32.
+_TIMED_VALUES = 4_000_000
 
 _FLOAT32, _FLOAT64 = 4, 8
 
-# A block on the sphere, sorted by classes, and in float64 for a while: so many times its bytes.
+# Memory of a block in multiples of its bytes: the block, its unit rows sorted by class, and a
+# temporary float64 copy (which counts twice).
 _COPIES = 4
 
-# Matrices of m × m that the fit holds at once: the factor, the sums, and a block's share of them.
+# m × m matrices in memory at once: the factor, the sum, and the sum over the current block.
 _MATRICES = 3
 
 
 @dataclass(frozen=True)
 class Problem:
-    """The sizes of a fit.
+    """Sizes of a fit.
 
     Attributes
     ----------
     rows, features, classes : n, d, K
-    q : representatives of each class
-    workers, threads : how many processes, and the cores of each
-    iterations : of K-means
-    on_samples : whether the coefficients are fitted to all rows, or to the representatives
+    q : representatives per class
+    workers, threads : number of processes, and of cores per process
+    iterations : iterations of K-means
+    on_samples : True if the coefficients are fitted to all rows, False for the representatives only
     """
 
     rows: float
@@ -63,53 +65,53 @@ class Problem:
 
     @property
     def m(self) -> int:
-        """All representatives."""
+        """Number of representatives of all classes."""
         return self.q * self.classes
 
     @property
     def cores(self) -> int:
-        """All cores."""
+        """Number of cores of all workers."""
         return self.workers * self.threads
 
     @property
     def kmeans_operations(self) -> float:
-        """Multiplications and additions of one iteration."""
+        """Floating-point operations of one K-means iteration."""
         return 2.0 * self.rows * self.q * self.features
 
     @property
     def fit_operations(self) -> float:
-        """Those of the fit to all rows."""
+        """Floating-point operations of the fit to all rows."""
         if not self.on_samples:
             return 0.0
         return 2.0 * self.rows * self.m * (self.features + self.m)
 
     @property
     def solve_operations(self) -> float:
-        """Those of the factors of m × m, and of the kernel matrix."""
+        """Floating-point operations of the m × m kernel matrix and its Cholesky factors."""
         factors = (2 if self.on_samples else 1) * float(self.m) ** 3 / 3
         return factors + float(self.m) ** 2 * self.features
 
     @property
     def bytes_per_worker(self) -> float:
-        """What a worker holds at once: blocks and their copies, representatives, matrices."""
+        """Peak memory of a worker: blocks and their copies, representatives, m × m matrices."""
         block = _COPIES * self.threads * min(BLOCK_BYTES, self.bytes_of_rows)
         basis = self.m * (self.features + 1) * (_FLOAT32 + _FLOAT64)
         return block + basis + _MATRICES * self.threads * _FLOAT64 * float(self.m) ** 2
 
     @property
     def bytes_of_rows(self) -> float:
-        """All rows, in float32."""
+        """Size of all rows in float32."""
         return self.rows * self.features * _FLOAT32
 
     @property
     def network_bytes_per_iteration(self) -> float:
-        """The representatives to every worker, and the sums of each back."""
+        """Network bytes of an iteration: centroids to every worker, and their sums back."""
         numbers = float(self.m) * (self.features + 1)
         return self.workers * numbers * (_FLOAT32 + _FLOAT64) if self.workers > 1 else 0.0
 
     @property
     def network_bytes_of_fit(self) -> float:
-        """The factor to every worker, and its sums back."""
+        """Network bytes of the fit to all rows: a factor to every worker, and its sums back."""
         if not self.on_samples:
             return 0.0
         return self.workers * 2.0 * _FLOAT64 * float(self.m) ** 2 if self.workers > 1 else 0.0
@@ -117,12 +119,12 @@ class Problem:
 
 @dataclass(frozen=True)
 class Rates:
-    """What one core does in a second.
+    """Rates of one core, and of the network.
 
     Attributes
     ----------
-    kmeans, fit, solve : operations, at the sizes of the problem
-    network : bytes between two machines; given, not measured
+    kmeans, fit, solve : operations per second of one core, at the sizes of the problem
+    network : bytes per second between two machines (default: 10 Gbit/s); not measured
     """
 
     kmeans: float
@@ -133,12 +135,13 @@ class Rates:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a fit will take.
+    """Estimated cost of a fit.
 
     Attributes
     ----------
-    seconds : of K-means, the fit, the solve, and the network, and of all
-    bottleneck : what most of the time or the memory goes into, and what to do about it
+    problem, rates : the sizes and rates that the estimate is for
+    seconds : by stage: "kmeans", "fit", "solve", "network", and their sum "all"
+    bottleneck : the stage or resource that limits the fit, with a remedy
     """
 
     problem: Problem
@@ -147,7 +150,7 @@ class Plan:
     bottleneck: str
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as numbers and words."""
+        """Return the estimate as values that JSON can hold."""
         problem = self.problem
         return {
             "problem": asdict(problem),
@@ -168,17 +171,28 @@ class Plan:
 
 
 def plan(problem: Problem, rates: Rates, memory: float | None = None) -> Plan:
-    """Work out what a fit will take; `memory` is what a worker has, in bytes."""
+    """Estimate the cost of a fit.
+
+    Parameters
+    ----------
+    problem : sizes of the fit
+    rates : rates of a core, as `measure_rates` returns them
+    memory : bytes of memory of a worker; None if unlimited
+
+    Returns
+    -------
+    Plan
+    """
     network = problem.iterations * problem.network_bytes_per_iteration
     network += problem.network_bytes_of_fit
-    # A tree: the transfers of different pairs of workers go on at the same time.
-    levels = np.log2(max(2, problem.workers)) / max(1, problem.workers)
+    # Tree reduction: log2(workers) rounds, and the transfers of a round run in parallel.
+    rounds = np.log2(max(2, problem.workers)) / max(1, problem.workers)
     seconds = {
         "kmeans": (1 + problem.iterations) * problem.kmeans_operations
         / (problem.cores * rates.kmeans),
         "fit": problem.fit_operations / (problem.cores * rates.fit),
         "solve": problem.solve_operations / (problem.threads * rates.solve),
-        "network": float(network * levels / rates.network),
+        "network": float(network * rounds / rates.network),
     }  # fmt: skip
     return Plan(problem, rates, {**seconds, "all": sum(seconds.values())}, _bottleneck(
         problem, seconds, memory
@@ -187,49 +201,61 @@ def plan(problem: Problem, rates: Rates, memory: float | None = None) -> Plan:
 
 def _bottleneck(problem: Problem, seconds: dict[str, float], memory: float | None) -> str:
     if memory is not None and problem.bytes_per_worker > memory:
-        fits = bisect_right(range(1, problem.q), memory, key=lambda q: bytes_with(problem, q))
+        fits = bisect_right(range(1, problem.q), memory, key=lambda q: _bytes_with_q(problem, q))
         if not fits:
             return (
-                "memory: even q = 1 needs more than a worker has; use fewer threads, or larger ones"
+                "memory: even q = 1 needs more than a worker has; use fewer threads per worker, or "
+                "workers with more memory"
             )
         return (
-            f"memory: representatives and matrices of {problem.m} × {problem.m} need more than a "
-            f"worker has; q = {fits} would fit"
+            f"memory: the representatives and the {problem.m} × {problem.m} matrices need more "
+            f"than a worker has; q = {fits} would fit"
         )
     slowest = max(seconds, key=lambda name: seconds[name])
     advice = {
         "kmeans": "more workers, fewer iterations (a higher tol), or a lower q",
-        "fit": "more workers, or a lower q: it grows with its square",
-        "solve": "a lower q: it grows with its cube, on one machine",
+        "fit": "more workers, or a lower q: the time grows with its square",
+        "solve": "a lower q: the time grows with its cube, on one machine",
         "network": "fewer, larger workers",
     }
     return f"{slowest}: {advice[slowest]}"
 
 
-def bytes_with(problem: Problem, q: int) -> float:
-    """Return what a worker would hold with so many representatives of each class."""
+def _bytes_with_q(problem: Problem, q: int) -> float:
+    """Return the peak memory of a worker with `q` representatives per class."""
     return replace(problem, q=q).bytes_per_worker
 
 
 def measure_rates(problem: Problem, network: float = 1.25e9) -> Rates:
-    """Measure what one core of this machine does, in a few seconds."""
-    d = min(problem.features, _MOST_FEATURES)
-    q, m = min(problem.q, _MOST_CENTROIDS), min(problem.m, _MOST_REPRESENTATIVES)
+    """Measure the rates of one core of this machine, in a few seconds.
+
+    Parameters
+    ----------
+    problem : sizes of the fit; smaller sizes stand in for very large ones
+    network : bytes per second between two machines (default: 10 Gbit/s)
+
+    Returns
+    -------
+    Rates
+    """
+    d = min(problem.features, _MAX_FEATURES)
+    q, m = min(problem.q, _MAX_CENTROIDS), min(problem.m, _MAX_REPRESENTATIVES)
     rng = np.random.default_rng(0)
-    K = min(problem.classes, _MOST_CLASSES)
-    n = max(2 * q * K, min(50_000, _MEASURED_NUMBERS // d))
+    K = min(problem.classes, _MAX_CLASSES)
+    n = max(2 * q * K, min(50_000, _TIMED_VALUES // d))
     X = rng.standard_normal((n, d), dtype=np.float32)
     X += 3 * rng.standard_normal((max(2, q), d), dtype=np.float32)[rng.integers(max(2, q), size=n)]
-    placement = Placement(float(np.sqrt(d)))
-    data = Labelled(X, rng.integers(0, K, n), np.arange(K))
-    centroids = {k: placement.put(X[k * q : (k + 1) * q], np.float32) for k in range(K)}
+    sphere_map = SphereMap(float(np.sqrt(d)))
+    data = LabelledRows(X, rng.integers(0, K, n), np.arange(K), None, sphere_map)
+    centroids = {k: sphere_map.apply(X[k * q : (k + 1) * q], np.float32) for k in range(K)}
     some = data.at(np.arange(min(n, 8 * 1024)))
-    basis = WhiteBasis.of(placement.put(rng.standard_normal((m, d)), np.float64), Gaussian(1.0))
+    landmarks = sphere_map.apply(rng.standard_normal((m, d)), np.float64)
+    basis = NystromBasis.of(landmarks, Gaussian(1.0))
     matrix = basis.factor @ basis.factor.T
     with one_blas_thread(wanted=True):
-        kmeans = _seconds(lambda: NearestSums(centroids, placement)(data))
-        fit = _seconds(lambda: SumOfMoments(basis, placement)(some))
-        solve = _seconds(lambda: cholesky(matrix, lower=True, check_finite=False))
+        kmeans = _best_seconds(lambda: NearestSums(centroids)(data))
+        fit = _best_seconds(lambda: NormalEquations.of(whitened_blocks(basis, some)))
+        solve = _best_seconds(lambda: cholesky(matrix, lower=True, check_finite=False))
     return Rates(
         kmeans=2.0 * n * q * d / kmeans,
         fit=2.0 * len(some) * m * (d + m) / fit,
@@ -238,8 +264,8 @@ def measure_rates(problem: Problem, network: float = 1.25e9) -> Rates:
     )
 
 
-def _seconds(work: Callable[[], object], least: float = 0.5) -> float:
-    """Return the seconds of the fastest of some runs."""
+def _best_seconds(work: Callable[[], object], least: float = 0.5) -> float:
+    """Return the seconds of the fastest run; runs are repeated for at least `least` seconds."""
     best, began = np.inf, perf_counter()
     while perf_counter() - began < least or best == np.inf:
         start = perf_counter()

@@ -1,4 +1,4 @@
-"""Pictures of what a classifier does; matplotlib is imported when one is drawn."""
+"""Plots of explanations and of the choice of Q; matplotlib is imported when one is drawn."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kmeans_kernel.estimators._explanation import Explanation, Voice
+from kmeans_kernel.estimators._explanation import Contribution, Explanation
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,13 +24,13 @@ def plot_explanation(
     n: int = 5,
     image_shape: tuple[int, int] | None = None,
 ) -> Figure:
-    """Draw the representatives that spoke loudest for and against a label.
+    """Draw the representatives that raise and lower the score of a label most.
 
     Parameters
     ----------
     explanation : of `KMeansKernelClassifier.explain`
     row : which of its rows
-    n : how many representatives for, and how many against
+    n : most representatives of each sign
     image_shape : height and width, to draw rows as images; they may have more features after the
         pixels. None draws bars alone
 
@@ -49,7 +49,7 @@ def plot_explanation(
                 f"image_shape {image_shape} has {n_pixels} pixels, and a row only "
                 f"{explanation.X.shape[1]} features."
             )
-    spoke_for, against = explanation.loudest(row, n)
+    positive, negative = explanation.largest(row, n)
     title = (
         f"Why {explanation.labels[row]}: score {explanation.scores[row]:.2f} = "
         f"{explanation.intercepts[row]:+.2f} and what {len(explanation.representative_classes)} "
@@ -57,18 +57,18 @@ def plot_explanation(
     )
     if image_shape is None:
         figure = Figure(
-            figsize=(7, 1.4 + 0.32 * (len(spoke_for) + len(against))), layout="constrained"
+            figsize=(7, 1.4 + 0.32 * (len(positive) + len(negative))), layout="constrained"
         )
-        _draw_bars(figure.subplots(), explanation, row, spoke_for, against)
+        _draw_bars(figure.subplots(), explanation, row, positive, negative)
     else:
         figure = Figure(figsize=(1.25 * (n + 1.4), 3.9), layout="constrained")
-        _draw_images(figure, explanation, row, spoke_for, against, n, image_shape)
+        _draw_images(figure, explanation, row, positive, negative, n, image_shape)
     figure.suptitle(title, fontsize=10, parse_math=False)
     return figure
 
 
-def plot_growth(classifier: KMeansKernelClassifier) -> Figure:
-    """Draw the held-out error against the number of representatives, and the one that was chosen.
+def plot_validation_curve(classifier: KMeansKernelClassifier) -> Figure:
+    """Draw the held-out error negative the number of representatives, and the one that was chosen.
 
     Parameters
     ----------
@@ -80,10 +80,10 @@ def plot_growth(classifier: KMeansKernelClassifier) -> Figure:
     """
     from matplotlib.figure import Figure
 
-    steps = classifier.growth_
+    steps = classifier.validation_curve_
     if not steps:
         raise ValueError(
-            "there is no growth to draw: fit the classifier with n_representatives='auto'."
+            "there is no validation curve: fit the classifier with n_representatives='auto'."
         )
     figure = Figure(figsize=(5.5, 3.4), layout="constrained")
     axes = figure.subplots()
@@ -109,14 +109,14 @@ def _draw_bars(
     axes: Axes,
     explanation: Explanation,
     row: int,
-    spoke_for: list[Voice],
-    against: list[Voice],
+    positive: list[Contribution],
+    negative: list[Contribution],
 ) -> None:
-    voices = [*spoke_for, *against[::-1]]
+    shown = [*positive, *negative[::-1]]
     total = float(explanation.contributions[row].sum())
-    rest = total - sum(voice.contribution for voice in voices)
-    names = [f"{voice.label}, stands for {voice.rows:g}" for voice in voices]
-    values = [voice.contribution for voice in voices]
+    rest = total - sum(one.value for one in shown)
+    names = [f"{one.label}, stands for {one.count:g}" for one in shown]
+    values = [one.value for one in shown]
     colours = [FOR if value > 0 else AGAINST for value in values]
     places = np.arange(len(values) + 1)
     axes.barh(places, [*values, rest], color=[*colours, QUIET])
@@ -138,8 +138,8 @@ def _draw_images(
     figure: Figure,
     explanation: Explanation,
     row: int,
-    spoke_for: list[Voice],
-    against: list[Voice],
+    positive: list[Contribution],
+    negative: list[Contribution],
     n: int,
     image_shape: tuple[int, int],
 ) -> None:
@@ -147,20 +147,20 @@ def _draw_images(
     own = figure.add_subplot(grid[:, 0])
     _show(own, explanation.X[row], image_shape)
     own.set_title("the row", fontsize=9)
-    for line, (voices, colour, word) in enumerate(
-        [(spoke_for, FOR, "for"), (against, AGAINST, "against")]
+    for line, (shown, colour, word) in enumerate(
+        [(positive, FOR, "for"), (negative, AGAINST, "against")]
     ):
         for k in range(n):
             axes = figure.add_subplot(grid[line, k + 1])
-            if k >= len(voices):
+            if k >= len(shown):
                 axes.set_axis_off()
                 continue
-            voice = voices[k]
-            _show(axes, explanation.representatives[voice.representative], image_shape)
+            one = shown[k]
+            _show(axes, explanation.representatives[one.representative], image_shape)
             axes.set_title(
-                f"{voice.contribution:+.3f}", fontsize=9, color=colour, fontweight="bold"
+                f"{one.value:+.3f}", fontsize=9, color=colour, fontweight="bold"
             )
-            axes.set_xlabel(f"{voice.label}, of {voice.rows:g}", fontsize=8, parse_math=False)
+            axes.set_xlabel(f"{one.label}, of {one.count:g}", fontsize=8, parse_math=False)
             if k == 0:
                 axes.set_ylabel(word, fontsize=9, color=colour)
 

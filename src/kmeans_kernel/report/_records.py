@@ -1,4 +1,4 @@
-"""Result files: where a figure was measured, and how a long list of measurements is resumed."""
+"""Result files of measurements: environment, fresh processes, and resumable lists of jobs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PACKAGES = ("kmeans-kernel", "numpy", "scipy", "scikit-learn")
 
 
 def facts(packages: Iterable[str] = ()) -> dict[str, object]:
-    """Return the versions and the machine, as far as they bear on a measurement."""
+    """Return the package versions and the machine of a measurement."""
     return {
         "python": platform.python_version(),
         **{name: found for name in (*PACKAGES, *packages) if (found := version_of(name))},
@@ -31,7 +31,7 @@ def facts(packages: Iterable[str] = ()) -> dict[str, object]:
 
 
 def available_cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -46,7 +46,7 @@ def version_of(package: str) -> str | None:
 
 
 def memory_bytes(*, peak: bool) -> int:
-    """Return the memory that this process holds, or the most it held at once; 0 but on Linux."""
+    """Return the resident memory of this process, or its peak; 0 on systems other than Linux."""
     name = "VmHWM" if peak else "VmRSS"
     status = Path("/proc/self/status")
     if not status.exists():
@@ -57,12 +57,12 @@ def memory_bytes(*, peak: bool) -> int:
 
 
 def write_json(path: Path, content: object) -> None:
-    """Write a result file, whole or not at all."""
+    """Write a result file atomically."""
     write_whole(path, (json.dumps(content, indent=1) + "\n").encode())
 
 
 def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
-    """Write a result file, one line for each row."""
+    """Write a result file atomically, one line per row."""
     lines = ",\n".join(json.dumps(row) for row in rows)
     write_whole(path, f'{{"rows": [\n{lines}\n]}}\n'.encode())
 
@@ -73,7 +73,10 @@ def read_json(path: Path) -> Any:
 
 
 def read_rows(path: Path, *needed: str) -> list[dict[str, Any]]:
-    """Return the rows of a result file, none if it is not there; each has the keys needed."""
+    """Return the rows of a result file; an absent file has none.
+
+    Raises ValueError if a row lacks one of the `needed` keys.
+    """
     if not path.exists():
         return []
     try:
@@ -82,25 +85,27 @@ def read_rows(path: Path, *needed: str) -> list[dict[str, Any]]:
             raise TypeError
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(
-            f"{path} is not a result file of ours; move it away, or name another folder."
+            f"{path} is not a result file of ours: it has no rows, or a row lacks one of its keys. "
+            "Move it away, or name another folder."
         ) from error
     return rows
 
 
 def forget_peak() -> None:
-    """Let the most memory held at once be counted from now on, where the system can."""
+    """Reset the peak of resident memory, on Linux."""
+    # Writing 5 to clear_refs resets VmHWM; see proc_pid_clear_refs(5).
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
 def answer(measure: Callable[..., dict[str, Any]]) -> bool:
-    """Do the job on the command line, if there is one, as `in_fresh_process` asks for it.
+    """Run the job that `in_fresh_process` passed on the command line; return whether there is one.
 
-    What goes wrong is told in one line.
+    The job's row is printed as JSON. A failure prints one line and exits with code 1.
     """
     if len(sys.argv) != 2 or not sys.argv[1].startswith("{"):
         return False
-    Thread(target=_leave_with_parent, args=(os.getppid(),), daemon=True).start()
+    Thread(target=_exit_with_parent, args=(os.getppid(),), daemon=True).start()
     try:
         row = measure(**json.loads(sys.argv[1]))
     except (OSError, ValueError, MemoryError, KeyboardInterrupt) as error:
@@ -110,17 +115,17 @@ def answer(measure: Callable[..., dict[str, Any]]) -> bool:
     return True
 
 
-def _leave_with_parent(parent: int) -> None:
-    """End this process soon after the one that waits for its answer was killed."""
+def _exit_with_parent(parent: int) -> None:
+    """Exit soon after the parent process has died; a killed parent cannot stop its child."""
     while os.getppid() == parent:
         sleep(0.5)
     os._exit(1)
 
 
 def in_fresh_process(module: str, job: dict[str, object]) -> dict[str, object]:
-    """Run `python -m module JOB` and return the JSON that it prints last.
+    """Run `python -m module JOB` and return the JSON of its last line.
 
-    A process of its own gives each measurement its own peak memory and the same start.
+    In a process of its own a measurement has its own peak memory and no warm caches.
     """
     command = [sys.executable, "-m", module, json.dumps(job)]
     done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603
@@ -132,7 +137,7 @@ def in_fresh_process(module: str, job: dict[str, object]) -> dict[str, object]:
 
 
 def missing_jobs(path: Path, jobs: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the jobs that have no row in the file yet."""
+    """Return the jobs without a row in the file."""
     rows = read_rows(path)
     return [job for job in jobs if not any(job.items() <= row.items() for row in rows)]
 
@@ -144,7 +149,7 @@ def run_jobs(
     packages: Iterable[str] = (),
     on_row: Callable[[dict[str, Any]], None] | None = None,
 ) -> None:
-    """Measure the jobs that have no row in the file yet; each row is written when it is done."""
+    """Measure the jobs without a row in the file, and write each row as soon as it is measured."""
     for job in missing_jobs(path, jobs):
         row = {**job, **measure(job), "machine": facts(packages)}
         write_rows(path, [*read_rows(path), row])

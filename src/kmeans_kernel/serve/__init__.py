@@ -1,4 +1,4 @@
-"""A server of fitted models over HTTP: the Open Inference Protocol (v2), and plain requests."""
+"""HTTP server for fitted models: Open Inference Protocol (v2), and rows as JSON or CSV."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The application: which path is answered by what."""
+"""The FastAPI application: its routes and their endpoints."""
 
 from __future__ import annotations
 
@@ -14,23 +14,31 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 import kmeans_kernel
-from kmeans_kernel.cli.predict import predict
-from kmeans_kernel.serve._answers import infer
-from kmeans_kernel.serve._document import BASE, curl, example, extra
-from kmeans_kernel.serve._gate import Application, Gate, Note, Receive, Scope, Send
+from kmeans_kernel.serve._docs_page import SECURITY_POLICY, render_docs_page
+from kmeans_kernel.serve._errors import RequestError
+from kmeans_kernel.serve._handlers import handle_infer, handle_predict
 from kmeans_kernel.serve._limits import Limits
 from kmeans_kernel.serve._metrics import CONTENT_TYPE
+from kmeans_kernel.serve._middleware import (
+    Application,
+    Receive,
+    RequestMiddleware,
+    RequestRecord,
+    Scope,
+    Send,
+)
 from kmeans_kernel.serve._models import VERSION, ServedModel, config, metadata
-from kmeans_kernel.serve._page import SECURITY_POLICY, write_page
-from kmeans_kernel.serve._refusals import Refusal
+from kmeans_kernel.serve._openapi import BASE_URL, curl_command, describe_operation, example_model
 from kmeans_kernel.serve._service import Service
 
 Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
-_TOLD = "Classify rows by the Open Inference Protocol (v2), or plainly by /predict."
+_DESCRIPTION = (
+    "Classify tensors by the Open Inference Protocol (v2), or rows of JSON or CSV at /predict."
+)
 _EXTENSIONS = ["binary_tensor_data", "model_configuration", "statistics"]
 _INFER = re.compile(r"/v2/models/(?P<name>[^/]+)(?:/versions/(?P<version>[^/]+))?/infer")
-_ONE, _OF_VERSION = "/v2/models/{name}", "/v2/models/{name}/versions/{version}"
+_MODEL_PATH, _VERSION_PATH = "/v2/models/{name}", "/v2/models/{name}/versions/{version}"
 
 
 def create_app(
@@ -47,13 +55,15 @@ def create_app(
     ----------
     models : mapping from names to fitted classifiers
     limits : Limits, default=Limits()
+        Limits of sizes, times and concurrency.
     token : str, default=None
-        What a request must bring as `Authorization: Bearer TOKEN`; None for no token.
+        Bearer token that requests must send as `Authorization: Bearer TOKEN`; None for no
+        authentication.
     log : bool, default=True
-        Whether each request is told in a line of JSON on standard error.
+        Whether to log each request as a JSON line on standard error.
     join : bool, default=True
-        Whether requests that wait for the same model are predicted together, up to the number of
-        rows that is measured to be faster.
+        Whether to predict queued requests for the same model together (dynamic micro-batching), up
+        to the batch size that was measured at startup to lower the time per row.
 
     Returns
     -------
@@ -70,22 +80,25 @@ def create_app(
     app = FastAPI(
         title="kmeans-kernel",
         version=kmeans_kernel.__version__,
-        description=_TOLD,
+        description=_DESCRIPTION,
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
     )
     app.state.service = service
     endpoints = Endpoints(service, app)
-    app.add_middleware(Shortcut, endpoint=_noting(endpoints.infer))
-    app.add_middleware(Gate, service=service)
-    app.add_exception_handler(HTTPException, _refuse_path)
+    app.add_middleware(InferFastPath, endpoint=_recording(endpoints.infer))
+    app.add_middleware(RequestMiddleware, service=service)
+    app.add_exception_handler(HTTPException, _reject_path)
     _add_routes(app, endpoints, service)
     return app
 
 
-class Shortcut:
-    """The way of tensors past FastAPI's routing, which takes as long as all that we do to them."""
+class InferFastPath:
+    """Middleware that routes inference requests itself.
+
+    FastAPI's routing takes as long as everything else that the server does for a small tensor.
+    """
 
     def __init__(self, app: Application, endpoint: Endpoint) -> None:
         self._app = app
@@ -103,90 +116,92 @@ class Shortcut:
 
 
 class Endpoints:
-    """What answers each path."""
+    """The endpoints; their docstrings are the descriptions in OpenAPI."""
 
     def __init__(self, service: Service, app: FastAPI) -> None:
         self._service = service
         self._app = app
 
     def _model(self, request: Request) -> ServedModel:
-        """Return the model that the path names, and note it."""
+        """Return the model of the path, and record its name."""
         path = request.path_params
         model = self._service.model(path.get("name"), path.get("version"))
-        note: Note = request.scope["note"]
-        note.model = model.name
+        record: RequestRecord = request.scope["record"]
+        record.model = model.name
         return model
 
     async def infer(self, request: Request) -> Response:
-        """Take tensors in JSON, or in binary behind it; give labels and probabilities."""
-        return await infer(self._service, request, self._model(request))
+        """Take JSON or binary tensors; return labels and probabilities."""
+        return await handle_infer(self._service, request, self._model(request))
 
     async def predict(self, request: Request) -> Response:
-        """Take rows as JSON lists, as objects that name the features, or as CSV."""
-        return await predict(self._service, request, self._model(request))
+        """Take rows as JSON lists, as JSON objects keyed by feature name, or as CSV."""
+        return await handle_predict(self._service, request, self._model(request))
 
     async def live(self, _: Request) -> Response:
-        """Answer as long as there is someone to answer."""
+        """Return 200 as long as the process runs."""
         return _json({"live": True})
 
     async def ready(self, _: Request) -> Response:
-        """Answer 503 when the server is stopping."""
-        ready = not self._service.stopping
+        """Return 503 during a graceful shutdown, else 200."""
+        ready = not self._service.shutting_down
         return _json({"ready": ready}, status=200 if ready else 503)
 
     async def server(self, _: Request) -> Response:
-        """Tell the name, the version and the extensions of the protocol."""
+        """Return the server's name and version, and the supported protocol extensions."""
         version = kmeans_kernel.__version__
         return _json({"name": "kmeans-kernel", "version": version, "extensions": _EXTENSIONS})
 
     async def metadata(self, request: Request) -> Response:
-        """Tell what a model takes and gives."""
+        """Return the input and output tensors of a model."""
         return _json(metadata(self._model(request)))
 
     async def model_ready(self, request: Request) -> Response:
-        """Answer 200 for a model that is here, and 404 for others."""
-        return _json({"name": self._model(request).name, "ready": not self._service.stopping})
+        """Return 200 for a loaded model, 404 for an unknown one."""
+        return _json({"name": self._model(request).name, "ready": not self._service.shutting_down})
 
     async def config(self, request: Request) -> Response:
-        """Tell of a model what Triton's clients ask for."""
+        """Return the model configuration of Triton."""
         return _json(config(self._model(request)))
 
     async def statistics(self, request: Request) -> Response:
-        """Tell how much a model has done, or all of them have."""
+        """Return the counters of one model or of all models."""
         named = "name" in request.path_params
         names = [self._model(request).name] if named else list(self._service.models)
-        return _json({"model_stats": [self._done(name) for name in names]})
+        return _json({"model_stats": [self._statistics_of(name) for name in names]})
 
-    def _done(self, name: str) -> dict[str, Any]:
-        tally, asked = self._service.batches[name].tally, self._service.asked[name]
+    def _statistics_of(self, name: str) -> dict[str, Any]:
+        batches = self._service.batchers[name].statistics
+        requests = self._service.request_statistics[name]
         return {
             "name": name,
             "version": VERSION,
-            "inference_count": tally.rows,
-            "execution_count": tally.batches,
+            "inference_count": batches.rows,
+            "execution_count": batches.batches,
             "inference_stats": {
-                "success": {"count": asked.succeeded, "ns": asked.nanoseconds_succeeded},
-                "fail": {"count": asked.failed, "ns": asked.nanoseconds_failed},
-                "compute_infer": {"count": asked.succeeded, "ns": tally.nanoseconds},
+                "success": {"count": requests.succeeded, "ns": requests.nanoseconds_succeeded},
+                "fail": {"count": requests.failed, "ns": requests.nanoseconds_failed},
+                "compute_infer": {"count": requests.succeeded, "ns": batches.nanoseconds},
             },
             "batch_stats": [],
         }
 
     async def index(self, _: Request) -> Response:
-        """List the models as Triton does."""
+        """Return the repository index of Triton."""
         names = self._service.models
         return _json([{"name": name, "version": VERSION, "state": "READY"} for name in names])
 
     async def metrics(self, _: Request) -> Response:
-        """Give the counters to Prometheus."""
+        """Return the metrics in the text format of Prometheus."""
         return Response(self._service.metrics.text(), headers={"content-type": CONTENT_TYPE})
 
     async def home(self, request: Request) -> Response:
-        """List the models and the paths, with a line for curl."""
+        """Return the models, their paths, and an example request."""
         service, base = self._service, _base(request)
         models = list(service.models.values())
         path = "/predict" if len(models) == 1 else "/predict/{name}"
-        told = {
+        example = curl_command(path, "POST", models[0], token=service.needs_token)
+        content = {
             "server": f"kmeans-kernel {kmeans_kernel.__version__}",
             "models": [
                 {
@@ -199,15 +214,15 @@ class Endpoints:
                 }
                 for model in models
             ],
-            "try": curl(path, "POST", models[0], token=service.needs_token).replace(BASE, base),
+            "try": example.replace(BASE_URL, base),
             "docs": f"{base}/docs",
         }
-        return _json(told, pretty=True)
+        return _json(content, pretty=True)
 
     async def docs(self, request: Request) -> Response:
-        """Show this page, which needs no network."""
+        """Return this page, which loads nothing from other servers."""
         return Response(
-            write_page(self._app.openapi(), _base(request)),
+            render_docs_page(self._app.openapi(), _base(request)),
             headers={
                 "content-type": "text/html; charset=utf-8",
                 "content-security-policy": SECURITY_POLICY,
@@ -217,61 +232,60 @@ class Endpoints:
 
 
 def _add_routes(app: FastAPI, endpoints: Endpoints, service: Service) -> None:
-    """Tell the application its paths; those that are asked most come first."""
-    here = endpoints
-    shown = example(list(service.models.values()), token=service.needs_token)
+    """Add all routes, the most frequent first: Starlette matches them in order."""
+    example = example_model(list(service.models.values()), token=service.needs_token)
     for path, method, endpoint, summary in (
-        (f"{_ONE}/infer", "POST", here.infer, "Classify tensors"),
-        (f"{_OF_VERSION}/infer", "POST", here.infer, "Classify tensors"),
-        ("/predict", "POST", here.predict, "Classify rows by the only model"),
-        ("/predict/{name}", "POST", here.predict, "Classify rows by a model"),
-        ("/v2/health/live", "GET", here.live, "Say whether the server lives"),
-        ("/v2/health/ready", "GET", here.ready, "Say whether the server takes requests"),
-        ("/v2", "GET", here.server, "Describe the server"),
-        ("/v2/models/stats", "GET", here.statistics, "Count what all models did"),
-        (_ONE, "GET", here.metadata, "Describe a model"),
-        (_OF_VERSION, "GET", here.metadata, "Describe a model"),
-        (f"{_ONE}/ready", "GET", here.model_ready, "Say whether a model takes requests"),
-        (f"{_OF_VERSION}/ready", "GET", here.model_ready, "Say whether a model takes requests"),
-        (f"{_ONE}/config", "GET", here.config, "Describe a model to Triton's clients"),
-        (f"{_OF_VERSION}/config", "GET", here.config, "Describe a model to Triton's clients"),
-        (f"{_ONE}/stats", "GET", here.statistics, "Count what a model did"),
-        (f"{_OF_VERSION}/stats", "GET", here.statistics, "Count what a model did"),
-        ("/v2/repository/index", "POST", here.index, "List the models"),
-        ("/metrics", "GET", here.metrics, "Give counters to Prometheus"),
-        ("/", "GET", here.home, "List what there is"),
-        ("/docs", "GET", here.docs, "Show this page"),
+        (f"{_MODEL_PATH}/infer", "POST", endpoints.infer, "Classify tensors"),
+        (f"{_VERSION_PATH}/infer", "POST", endpoints.infer, "Classify tensors"),
+        ("/predict", "POST", endpoints.predict, "Classify rows with the only model"),
+        ("/predict/{name}", "POST", endpoints.predict, "Classify rows with a model"),
+        ("/v2/health/live", "GET", endpoints.live, "Check liveness"),
+        ("/v2/health/ready", "GET", endpoints.ready, "Check readiness"),
+        ("/v2", "GET", endpoints.server, "Describe the server"),
+        ("/v2/models/stats", "GET", endpoints.statistics, "Show the statistics of all models"),
+        (_MODEL_PATH, "GET", endpoints.metadata, "Describe a model"),
+        (_VERSION_PATH, "GET", endpoints.metadata, "Describe a model"),
+        (f"{_MODEL_PATH}/ready", "GET", endpoints.model_ready, "Check whether a model is ready"),
+        (f"{_VERSION_PATH}/ready", "GET", endpoints.model_ready, "Check whether a model is ready"),
+        (f"{_MODEL_PATH}/config", "GET", endpoints.config, "Show the configuration of a model"),
+        (f"{_VERSION_PATH}/config", "GET", endpoints.config, "Show the configuration of a model"),
+        (f"{_MODEL_PATH}/stats", "GET", endpoints.statistics, "Show the statistics of a model"),
+        (f"{_VERSION_PATH}/stats", "GET", endpoints.statistics, "Show the statistics of a model"),
+        ("/v2/repository/index", "POST", endpoints.index, "List the models"),
+        ("/metrics", "GET", endpoints.metrics, "Export metrics to Prometheus"),
+        ("/", "GET", endpoints.home, "List the models and paths"),
+        ("/docs", "GET", endpoints.docs, "Show this page"),
     ):
-        told = extra(path, method, shown, token=service.needs_token)
+        operation = describe_operation(path, method, example, token=service.needs_token)
         if path == "/predict" and len(service.models) > 1:
-            del told["x-codeSamples"]  # it would be refused
+            del operation["x-codeSamples"]  # /predict without a name needs a single model
         app.add_api_route(
-            path, _noting(endpoint), methods=[method], summary=summary,
-            description=endpoint.__doc__, response_class=Response, openapi_extra=told,
+            path, _recording(endpoint), methods=[method], summary=summary,
+            description=endpoint.__doc__, response_class=Response, openapi_extra=operation,
             operation_id=re.sub(r"\W+", "_", f"{method.lower()}{path}").strip("_"),
         )  # fmt: skip
 
 
-def _noting(endpoint: Endpoint) -> Endpoint:
-    """Return an endpoint that notes its name."""
+def _recording(endpoint: Endpoint) -> Endpoint:
+    """Wrap an endpoint to record its name, for log and metrics."""
     name = endpoint.__name__
 
-    async def noted(request: Request) -> Response:
-        request.scope["note"].endpoint = name
+    async def recorded(request: Request) -> Response:
+        request.scope["record"].endpoint = name
         return await endpoint(request)
 
-    return noted
+    return recorded
 
 
-async def _refuse_path(request: Request, error: Exception) -> Response:
-    """Say that there is no such path, or that it wants another method."""
+async def _reject_path(request: Request, error: Exception) -> Response:
+    """Raise the error for an unknown path or a wrong method."""
     status = error.status_code if isinstance(error, HTTPException) else 500
     headers = (error.headers if isinstance(error, HTTPException) else None) or {}
     asked = f"{request.method} {request.url.path[:100]}"
     if status == 405:
-        raise Refusal(405, f"{asked} is not offered; use {headers.get('Allow', 'another method')}.",
-                      dict(headers))  # fmt: skip
-    raise Refusal(status, f"There is nothing at {asked}; GET / lists what there is.")
+        allowed = headers.get("Allow", "another method")
+        raise RequestError(405, f"{asked} is not supported; use {allowed}.", dict(headers))
+    raise RequestError(status, f"No endpoint for {asked}; GET / lists the models and paths.")
 
 
 def _base(request: Request) -> str:

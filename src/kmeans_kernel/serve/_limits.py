@@ -1,4 +1,4 @@
-"""How much a request may ask for, and how its body is read within that."""
+"""Limits of sizes, times and concurrency, and the reading of a body within them."""
 
 from __future__ import annotations
 
@@ -10,49 +10,55 @@ from functools import cached_property
 from threading import Lock
 from typing import Any, TypeAlias
 
-from kmeans_kernel.serve._refusals import ClientGone, Refusal, stopping, whole_number
+from kmeans_kernel.serve._errors import (
+    ClientDisconnected,
+    RequestError,
+    parse_integer,
+    shutting_down,
+)
 
 Receive: TypeAlias = Callable[[], Awaitable[Any]]
 
 MEBIBYTE = 1 << 20
 
-# Bodies up to this size are not counted among those held: they fit, however many come.
-_SMALL = MEBIBYTE
+# Bodies up to this size are not counted: `Limits.connections` already bounds their sum.
+_UNCOUNTED_BYTES = MEBIBYTE
 
-# So many bodies of the largest size may be held at once.
-_LARGEST_BODIES = 16
+# The memory budget, in bodies of the largest size.
+_BUDGET_IN_BODIES = 16
 
 
 @dataclass(frozen=True)
-class Size:
-    """How many bytes a body may have, what it is called, and what to do if it has more."""
+class SizeLimit:
+    """The largest size of a body in bytes, with the words of the error for a larger one."""
 
-    most: int
-    what: str
+    max_bytes: int
+    name: str
     advice: str
 
-    def too_large(self, how: str) -> Refusal:
-        """Return the refusal of a body that has more."""
-        sentence = f"{self.what} must have at most {self.most:,} bytes, and {how}; {self.advice}."
-        return Refusal(413, sentence)
+    def too_large(self, actual: str) -> RequestError:
+        """Return the error for a larger body (413)."""
+        limit = f"{self.name} must have at most {self.max_bytes:,} bytes"
+        return RequestError(413, f"{limit}, and {actual}; {self.advice}.")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one request, and all together, may take of the server.
+    """Limits of one request and of the whole server.
 
     Attributes
     ----------
-    body_bytes : of one body, as sent and as unpacked
-    text_bytes : of one body of JSON or CSV, which takes many times that to read
-    rows : of one request
-    header_seconds : from the first byte to the end of the headers
-    body_seconds : from the headers to the end of the body
-    answer_seconds : from the body to the answer
-    in_flight : requests that are worked on or wait for it
-    connections : open at once
-    idle_seconds : how long a connection may be silent between two requests
-    stop_seconds : how long a stop waits for answers
+    body_bytes : largest body, before and after decompression
+    text_bytes : largest JSON or CSV body; parsing takes many times its size
+    rows : most rows of one request
+    header_seconds : timeout from the first byte to the end of the headers
+    body_seconds : timeout from the headers to the end of the body; also of a client that does not
+        read its response
+    answer_seconds : timeout from the end of the body to the response
+    in_flight : most requests that are processed or queued at once
+    connections : most open connections
+    idle_seconds : keep-alive timeout of an idle connection
+    stop_seconds : how long a graceful shutdown waits for responses
     """
 
     body_bytes: int = 64 * MEBIBYTE
@@ -73,132 +79,133 @@ class Limits:
                 raise ValueError(f"The limit {field.name!r} must be above 0, got {value!r}.")
 
     @cached_property
-    def body(self) -> Size:
-        """The size of any body."""
-        advice = "send fewer rows at once, or raise the limit with --max-body"
-        return Size(self.body_bytes, "The body", advice)
+    def body(self) -> SizeLimit:
+        """The limit of every body."""
+        advice = "send fewer rows per request, or raise the limit with --max-body"
+        return SizeLimit(self.body_bytes, "The body", advice)
 
     @cached_property
-    def text(self) -> Size:
-        """The size of a body of text."""
+    def text(self) -> SizeLimit:
+        """The limit of a JSON or CSV body."""
         if self.body_bytes <= self.text_bytes:
             return self.body
         advice = (
-            "send binary tensors to /v2/models/NAME/infer, which may be larger, or fewer rows at "
-            "once, or raise the limit with --max-text"
+            "send binary tensors to /v2/models/NAME/infer, which may be larger, or fewer rows per "
+            "request, or raise the limit with --max-text"
         )
-        return Size(self.text_bytes, "JSON or CSV", advice)
+        return SizeLimit(self.text_bytes, "JSON or CSV", advice)
 
 
-class Waits:
-    """The time limits of what is waited for, which a stop may shorten."""
+class Deadlines:
+    """The running timeouts of requests, which a graceful shutdown shortens."""
 
     def __init__(self) -> None:
-        self._now: set[asyncio.Timeout] = set()
+        self._running: set[asyncio.Timeout] = set()
         self.shortened = False
 
     @contextmanager
-    def one(self, timeout: asyncio.Timeout) -> Iterator[None]:
-        """Count a time limit among them while it runs."""
-        self._now.add(timeout)
+    def track(self, timeout: asyncio.Timeout) -> Iterator[None]:
+        """Register a timeout while it runs."""
+        self._running.add(timeout)
         try:
             yield
         finally:
-            self._now.discard(timeout)
+            self._running.discard(timeout)
 
-    def end_by(self, when: float) -> None:
-        """Let all of them end by a time of the loop."""
+    def shorten_to(self, when: float) -> None:
+        """Reschedule every later timeout to a time of the event loop's clock."""
         self.shortened = True
-        for timeout in self._now:
+        for timeout in self._running:
             usual = timeout.when()
             if not timeout.expired() and (usual is None or usual > when):
                 timeout.reschedule(when)
 
 
-class Held:
-    """The bytes of large bodies that are in memory at once, up to a bound."""
+class MemoryBudget:
+    """Memory budget shared by the large bodies that are being read, decompressed or parsed."""
 
     def __init__(self, limits: Limits) -> None:
-        self._most = _LARGEST_BODIES * limits.body_bytes
-        self._now = 0
-        self._lock = Lock()  # bodies are unpacked in threads
+        self._budget = _BUDGET_IN_BODIES * limits.body_bytes
+        self._used = 0
+        self._lock = Lock()  # bodies are decompressed in threads
 
     @contextmanager
-    def one(self) -> Iterator[Callable[[int], None]]:
-        """Give a function that is told the size of one body as it grows; at the end it is gone.
+    def reserve(self) -> Iterator[Callable[[int], None]]:
+        """Give a function that sets the bytes that one request uses; release them at the end.
 
-        A thread that tells more of it after that is ended by a TimeoutError.
+        A call after the end raises TimeoutError, which stops a thread whose request has timed out.
         """
         counted, ended = 0, False
 
-        def grown_to(size: int) -> None:
+        def set_used_bytes(size: int) -> None:
             nonlocal counted
-            if size <= _SMALL and not ended:
+            if size <= _UNCOUNTED_BYTES and not ended:
                 return
             with self._lock:
                 if ended:
                     raise TimeoutError
-                if self._now + size - counted > self._most:
-                    raise busy(
-                        "The server holds as many large bodies as it may; send this one again soon."
+                if self._used + size - counted > self._budget:
+                    raise overloaded(
+                        "The memory for large bodies is in use by other requests; retry in a "
+                        "second."
                     )
-                self._now += size - counted
+                self._used += size - counted
                 counted = size
 
         try:
-            yield grown_to
+            yield set_used_bytes
         finally:
             with self._lock:
                 ended = True
-                self._now -= counted
+                self._used -= counted
 
 
-def busy(sentence: str) -> Refusal:
-    """Return the refusal of a request that may be sent again in a second."""
-    return Refusal(503, sentence, {"retry-after": "1"})
+def overloaded(message: str) -> RequestError:
+    """Return the error for a request that the client should retry in a second (503)."""
+    return RequestError(503, message, {"retry-after": "1"})
 
 
 async def read_body(
     receive: Receive,
     headers: Mapping[str, str],
-    size: Size,
+    size: SizeLimit,
     seconds: float,
-    waits: Waits,
-    grown_to: Callable[[int], None],
+    deadlines: Deadlines,
+    set_used_bytes: Callable[[int], None],
 ) -> bytes:
-    """Return the body as it was sent, or refuse it for its size or its slowness."""
-    declared = whole_number(headers.get("content-length", "0"))
-    if declared is not None and declared > size.most:
+    """Return the body as sent, still compressed; raise if it is too large or too slow."""
+    declared = parse_integer(headers.get("content-length", "0"))
+    if declared is not None and declared > size.max_bytes:
         raise size.too_large(f"has {declared:,}")
     chunks: list[bytes] = []
     try:
         async with asyncio.timeout(seconds) as timeout:
-            with waits.one(timeout):
-                await _collect(receive, chunks, size, grown_to)
+            with deadlines.track(timeout):
+                await _collect(receive, chunks, size, set_used_bytes)
     except TimeoutError:
-        if waits.shortened:
-            raise stopping() from None
-        raise Refusal(
+        if deadlines.shortened:
+            raise shutting_down() from None
+        raise RequestError(
             408,
-            f"The body must arrive within {seconds:g} s, got {sum(map(len, chunks)):,} bytes of it "
-            "by then; send it faster, or in smaller requests.",
+            f"The body must arrive within {seconds:g} s, got {sum(map(len, chunks)):,} bytes; "
+            "send it faster, or in smaller requests.",
             {"connection": "close"},
         ) from None
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
 async def _collect(
-    receive: Receive, chunks: list[bytes], size: Size, grown_to: Callable[[int], None]
+    receive: Receive, chunks: list[bytes], size: SizeLimit, set_used_bytes: Callable[[int], None]
 ) -> None:
-    """Put what comes of a body into a list."""
+    """Append the chunks of a body to a list, which stays valid after a timeout."""
     so_far, more = 0, True
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise ClientGone
+            raise ClientDisconnected
         chunks.append(message.get("body", b""))
         so_far += len(chunks[-1])
-        if so_far > size.most:
+        if so_far > size.max_bytes:
             raise size.too_large("has more")
-        grown_to(so_far)
+        set_used_bytes(so_far)
         more = message.get("more_body", False)

@@ -1,4 +1,4 @@
-"""One line of JSON for each request, on standard error; nothing of the data is in it."""
+"""Access log: one JSON line per request on standard error, without any data of the request."""
 
 from __future__ import annotations
 
@@ -13,45 +13,45 @@ from typing import Any
 
 import orjson
 
-# Lines that nobody takes from us are dropped beyond this; a server must not wait for its log.
-_MOST_WAITING = 10_000
+# Queued lines beyond this number are dropped: a blocked reader of the log must not block requests.
+_MAX_QUEUED_LINES = 10_000
 
-# The writer collects what comes within this time: it need not wake for each line.
+# The writer waits this long to write several lines at once; a wake-up per line costs throughput.
 _PAUSE_SECONDS = 0.02
 
-_SECONDS_TO_FINISH = 1.0
+_FLUSH_SECONDS = 1.0
 
 
 class Log:
-    """Lines of JSON, written by a thread of their own."""
+    """A JSON-lines log with its own writer thread."""
 
-    def __init__(self, *, wanted: bool = True) -> None:
-        self._wanted = wanted
+    def __init__(self, *, enabled: bool = True) -> None:
+        self._enabled = enabled
         self._lines: SimpleQueue[bytes | None] = SimpleQueue()
         self._dropped = 0
         self._thread: Thread | None = None
 
     def start(self) -> None:
-        """Begin to write."""
-        if self._wanted:
+        """Start the writer thread."""
+        if self._enabled:
             self._thread = Thread(target=self._write, name="log", daemon=True)
             self._thread.start()
 
     def stop(self) -> None:
-        """Write what is left, if that does not take long."""
+        """Write the queued lines, for at most a second."""
         if self._thread is not None:
             self._lines.put(None)
-            self._thread.join(_SECONDS_TO_FINISH)
+            self._thread.join(_FLUSH_SECONDS)
 
-    def write(self, **facts: Any) -> None:
-        """Write one line, with the time."""
-        if not self._wanted:
+    def write(self, **fields: Any) -> None:
+        """Queue one line, with a timestamp."""
+        if not self._enabled:
             return
-        if self._lines.qsize() >= _MOST_WAITING:
+        if self._lines.qsize() >= _MAX_QUEUED_LINES:
             self._dropped += 1
             return
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self._lines.put(orjson.dumps({"time": now, **facts}))
+        self._lines.put(orjson.dumps({"time": now, **fields}))
 
     def _write(self) -> None:
         while True:
@@ -71,24 +71,24 @@ class Log:
         try:
             sys.stderr.write(b"".join(line + b"\n" for line in lines).decode())
             sys.stderr.flush()
-        except (OSError, ValueError):  # whoever read them has gone
-            self._wanted = False
+        except (OSError, ValueError):  # standard error is closed
+            self._enabled = False
 
 
 class LogHandler(logging.Handler):
-    """What the HTTP server warns of, as lines of the same log."""
+    """Logging handler that writes uvicorn's warnings to the same log."""
 
     def __init__(self, log: Log) -> None:
         super().__init__(logging.WARNING)
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one, without the trace: that may show data."""
+        """Write a record without its traceback, which may contain data."""
         self._log.write(level=record.levelname.lower(), message=record.getMessage().strip())
 
 
-def where(error: BaseException) -> list[str]:
-    """Return where an error came from, innermost last; not its words, which may show data."""
+def stack_locations(error: BaseException) -> list[str]:
+    """Return the innermost frames of a traceback, without the message, which may contain data."""
     trace: TracebackType | None = error.__traceback__
     places = []
     while trace is not None:

@@ -1,4 +1,4 @@
-"""What Prometheus may read: requests, rows, times and batches."""
+"""Prometheus metrics: requests, rows, latency and batch sizes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _ROWS = tuple(float(2**k) for k in range(18))
 
 
 class Metrics:
-    """The counters of one server, in a registry of their own."""
+    """The metrics of one server, in its own registry: a process may have several servers."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -23,27 +23,28 @@ class Metrics:
         self._rows = Counter(f"{name}_rows", "Rows that were classified.", ("model",),
                              registry=registry)  # fmt: skip
         self._seconds = Histogram(
-            f"{name}_request_seconds", "From the headers of a request to the end of its answer.",
+            f"{name}_request_seconds",
+            "Seconds from the request headers to the end of the response.",
             ("model", "endpoint"), buckets=_SECONDS, registry=registry,
         )  # fmt: skip
         self._batch_rows = Histogram(
-            f"{name}_batch_rows", "Rows that were predicted at once.", ("model",), buckets=_ROWS,
+            f"{name}_batch_rows", "Rows of each predicted batch.", ("model",), buckets=_ROWS,
             registry=registry,
         )  # fmt: skip
         self.in_flight = Gauge(
-            f"{name}_requests_in_flight", "Requests that are worked on or wait for it.",
+            f"{name}_requests_in_flight", "Requests that are processed or queued.",
             registry=registry,
         )  # fmt: skip
         self.connections_refused = Counter(
-            f"{name}_connections_refused", "Connections beyond those that may be open at once.",
+            f"{name}_connections_refused", "Connections refused at the connection limit.",
             registry=registry,
         )  # fmt: skip
         self._children: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     def answered(self, model: str, endpoint: str, status: int, rows: int, seconds: float) -> None:
-        """Count one answer."""
+        """Count one response."""
         key = (model, endpoint, status)
-        if key not in self._children:  # to look them up takes longer than to count
+        if key not in self._children:  # `labels` takes longer than `inc`
             self._children[key] = (
                 self._requests.labels(model, endpoint, str(status)),
                 self._seconds.labels(model, endpoint),
@@ -59,5 +60,5 @@ class Metrics:
         self._batch_rows.labels(model).observe(rows)
 
     def text(self) -> bytes:
-        """Return all of them in the format of Prometheus."""
+        """Return all metrics in the text format of Prometheus."""
         return generate_latest(self._registry)

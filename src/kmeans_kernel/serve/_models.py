@@ -1,4 +1,4 @@
-"""A served model: its name, what it takes, what it gives, and how that is told."""
+"""A served model: its input and output tensors, its metadata and its configuration."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.pipeline import Pipeline
 
-from kmeans_kernel.core.arrays.blocking import Array
+from kmeans_kernel.core.arrays.matrices import Array
 from kmeans_kernel.estimators._patch_voting import PatchVotingClassifier
 from kmeans_kernel.report._inspection import input_shape, sees_images
 
-# A model file has no versions; clients of the protocol want one.
+# Model files have no versions, but the protocol requires one.
 VERSION = "1"
 
-_UNKNOWN = (None, None)
+_UNKNOWN_SHAPE = (None, None)
 
 INPUT, LABEL, PROBABILITIES = "X", "label", "probabilities"
 
@@ -28,15 +28,15 @@ _NAME = re.compile(r"[\w][\w .-]*", re.ASCII)
 
 @dataclass(frozen=True, eq=False)
 class ServedModel:
-    """What the server knows of a model.
+    """A fitted classifier with the description of its tensors.
 
     Attributes
     ----------
-    predict : from rows to the probabilities (n, K)
-    feature_names : those of `fit`, None if it had none
-    image_shape : height and width if it takes images, of which they may be unknown (None, None)
-    labels : (K,) the classes, as the protocol's type has them
-    datatype : that type
+    predict : map rows (n, n_features) to probabilities (n, K)
+    feature_names : column names seen in `fit`, None if there were none
+    image_shape : height and width for a model of images, (None, None) if unknown; else None
+    labels : (K,) classes, converted to the datatype
+    datatype : protocol datatype of the labels
     """
 
     name: str
@@ -49,12 +49,12 @@ class ServedModel:
 
     @property
     def input_datatype(self) -> str:
-        """The type it is best sent: tables in float64, images in float32; others are as welcome."""
+        """Preferred datatype of the input; every numeric datatype is accepted."""
         return "FP64" if self.image_shape is None else "FP32"
 
     @property
     def label_texts(self) -> list[str]:
-        """The labels as JSON has them for keys."""
+        """The labels as JSON object keys."""
         texts = [str(label) for label in self.labels.tolist()]
         return [text.lower() for text in texts] if self.datatype == "BOOL" else texts
 
@@ -64,31 +64,34 @@ class ServedModel:
         return found
 
 
-def serve_model(name: str, estimator: Any) -> ServedModel:
-    """Return a fitted classifier as it is served."""
+def to_served_model(name: str, estimator: Any) -> ServedModel:
+    """Validate a fitted classifier and describe its tensors."""
     if not _NAME.fullmatch(name) or name == "stats":
         raise ValueError(
-            f"the name of a model must be letters, digits, '_', '-', '.' and spaces, and not "
-            f"'stats', got {name!r}; name it with NAME=FILE."
+            f"the name of a model must consist of letters, digits, '_', '-', '.' and spaces, and "
+            f"not be 'stats', got {name!r}; set another name with NAME=FILE."
         )
     if not hasattr(estimator, "predict_proba") or not hasattr(estimator, "classes_"):
-        raise TypeError(f"only fitted classifiers are served, got a {type(estimator).__name__}.")
+        raise TypeError(
+            "only fitted classifiers with predict_proba can be served, got a "
+            f"{type(estimator).__name__}."
+        )
     names = getattr(estimator, "feature_names_in_", None)
     n_features = int(estimator.n_features_in_)
     labels, datatype = _protocol_labels(np.asarray(estimator.classes_))
     return ServedModel(
         name=name,
-        predict=_nameless(estimator).predict_proba,
+        predict=_without_feature_names(estimator).predict_proba,
         n_features=n_features,
         feature_names=None if names is None else tuple(str(one) for one in names),
-        image_shape=(input_shape(estimator) or _UNKNOWN) if sees_images(estimator) else None,
+        image_shape=(input_shape(estimator) or _UNKNOWN_SHAPE) if sees_images(estimator) else None,
         labels=labels,
         datatype=datatype,
     )
 
 
 def metadata(model: ServedModel) -> dict[str, Any]:
-    """Return what the protocol tells of a model."""
+    """Return the model metadata of the protocol."""
     known: dict[str, Any] = {
         "name": model.name,
         "versions": [VERSION],
@@ -114,7 +117,7 @@ def metadata(model: ServedModel) -> dict[str, Any]:
 
 
 def config(model: ServedModel) -> dict[str, Any]:
-    """Return what Triton's clients ask for beside that."""
+    """Return the model configuration, an extension of Triton."""
     known = metadata(model)
 
     def tensors(key: str) -> list[dict[str, Any]]:
@@ -139,7 +142,7 @@ def config(model: ServedModel) -> dict[str, Any]:
 
 
 def _protocol_labels(classes: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], str]:
-    """Return the classes in one of the protocol's types, and its name."""
+    """Return the classes in a datatype of the protocol, and its name."""
     kind = classes.dtype.kind
     if kind in "iu":
         return classes.astype("<i8"), "INT64"
@@ -150,12 +153,15 @@ def _protocol_labels(classes: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], str]:
     return np.array([str(label) for label in classes.tolist()], dtype=object), "BYTES"
 
 
-def _nameless(estimator: Any) -> Any:
-    """Return a copy that does not ask for names of features: here they are matched at the door."""
+def _without_feature_names(estimator: Any) -> Any:
+    """Return a copy without feature names.
+
+    Requests are matched by name when they are parsed; scikit-learn would warn about every array.
+    """
     estimator = copy(estimator)
     if isinstance(estimator, Pipeline):
-        estimator.steps = [(name, _nameless(step)) for name, step in estimator.steps]
+        estimator.steps = [(name, _without_feature_names(step)) for name, step in estimator.steps]
     elif isinstance(estimator, PatchVotingClassifier):
-        estimator.classifier_ = _nameless(estimator.classifier_)
+        estimator.classifier_ = _without_feature_names(estimator.classifier_)
     vars(estimator).pop("feature_names_in_", None)
     return estimator

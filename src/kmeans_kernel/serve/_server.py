@@ -1,4 +1,4 @@
-"""The server process: its socket, and a stop that loses nothing."""
+"""The server process: listening socket, interpreter settings, graceful shutdown."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 
-from kmeans_kernel.serve._door import Door
+from kmeans_kernel.serve._connections import LimitedHttpProtocol
 from kmeans_kernel.serve._logs import LogHandler
 from kmeans_kernel.serve._service import Service
 
-_SECONDS_TO_CLOSE = 5
+_CLOSE_SECONDS = 5
 
-# Connections that the system keeps until they are taken.
-_WAITING = 2048
+# Backlog of the listening socket.
+_LISTEN_BACKLOG = 2048
 
-# How long one thread of Python may keep the others waiting. With the usual 5 ms requests would wait
-# for predictions of others, which take less.
+# Switch interval of the GIL. With the default of 5 ms the event loop would wait for a prediction
+# thread longer than most predictions take.
 _SWITCH_SECONDS = 5e-4
 
-# A large body of text makes many objects at once; to look for rubbish among them each time that
-# some hundred have come would take longer than to read it.
-_OBJECTS_BEFORE_COLLECTING = 50_000
+# Threshold of the youngest generation of the garbage collector. Parsing a large JSON body allocates
+# many objects at once, and collections at the default threshold would take longer than the parsing.
+_GC_THRESHOLD = 50_000
 
-# Files beside connections: the log, the loop, libraries, and connections that are being refused.
-_OTHER_FILES, _FEWEST_CONNECTIONS = 64, 8
+# File descriptors reserved for the log, the event loop, libraries and connections being refused.
+_RESERVED_FILES, _MIN_CONNECTIONS = 64, 8
 
 
 def run(
@@ -42,21 +42,23 @@ def run(
     port: int = 8000,
     on_start: Callable[[str], None] | None = None,
 ) -> None:
-    """Serve an application of `create_app` until SIGTERM or SIGINT; then finish what came.
+    """Serve an application until SIGTERM or SIGINT, followed by a graceful shutdown.
 
     Parameters
     ----------
     app : FastAPI
+        Application returned by `create_app`.
     host : str, default="127.0.0.1"
-        The address to listen at. Others than this machine reach only another one.
+        Address to listen on. The default accepts connections from this machine only; "0.0.0.0"
+        accepts them from every network.
     port : int, default=8000
-        0 for any that is free.
+        Port to listen on; 0 for any free port.
     on_start : callable, default=None
-        Told the address when requests can come.
+        Called with the URL of the server once it accepts requests.
     """
     service: Service = app.state.service
     listening = bind(host, port)
-    service.most_connections = most_connections(service.limits.connections)
+    service.connection_limit = connection_limit(service.limits.connections)
     name = f"[{host}]" if ":" in host else host
     address = f"http://{name}:{listening.getsockname()[1]}"
     handler = LogHandler(service.log)
@@ -64,25 +66,25 @@ def run(
     logger.addHandler(handler)
     logger.propagate = False
     config = uvicorn.Config(
-        app, http=Door, ws="none", lifespan="on", log_config=None,
+        app, http=LimitedHttpProtocol, ws="none", lifespan="on", log_config=None,
         access_log=False, server_header=False, proxy_headers=False, loop="auto",
         timeout_keep_alive=max(1, round(service.limits.idle_seconds)),
-        timeout_graceful_shutdown=_SECONDS_TO_CLOSE,
+        timeout_graceful_shutdown=_CLOSE_SECONDS,
     )  # fmt: skip
     try:
-        with _own_pace():
-            Server(config, service, lambda: on_start and on_start(address)).run([listening])
+        with _tuned_interpreter():
+            GracefulServer(config, service, lambda: on_start and on_start(address)).run([listening])
     finally:
         logger.removeHandler(handler)
         listening.close()
 
 
 @contextmanager
-def _own_pace() -> Iterator[None]:
-    """Let threads take turns more often, and rubbish be collected less often."""
+def _tuned_interpreter() -> Iterator[None]:
+    """Switch threads more often and collect garbage less often; restore both at the end."""
     seconds, thresholds = sys.getswitchinterval(), gc.get_threshold()
     sys.setswitchinterval(_SWITCH_SECONDS)
-    gc.set_threshold(_OBJECTS_BEFORE_COLLECTING, *thresholds[1:])
+    gc.set_threshold(_GC_THRESHOLD, *thresholds[1:])
     try:
         yield
     finally:
@@ -91,8 +93,8 @@ def _own_pace() -> Iterator[None]:
         sys.setswitchinterval(seconds)
 
 
-def most_connections(wanted: int) -> int:
-    """Return how many connections may be open at once, by what the system lets a process open."""
+def connection_limit(wanted: int) -> int:
+    """Return the connection limit, lowered to the file descriptors of the process."""
     if sys.platform == "win32":
         return wanted
     import resource
@@ -100,33 +102,38 @@ def most_connections(wanted: int) -> int:
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files == resource.RLIM_INFINITY:
         return wanted
-    return min(wanted, max(files - _OTHER_FILES, _FEWEST_CONNECTIONS))
+    return min(wanted, max(files - _RESERVED_FILES, _MIN_CONNECTIONS))
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Return a socket that listens at this address, or say why there is none."""
+    """Return a listening socket; raise OSError with the reason if there can be none."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     found = socket.socket(family, socket.SOCK_STREAM)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind((host, port))
-        found.listen(_WAITING)  # only now is the port taken for others that bind it like this
+        # Listen here, not later in uvicorn: with SO_REUSEADDR two sockets can bind the same port,
+        # and only `listen` fails for the second one.
+        found.listen(_LISTEN_BACKLOG)
     except OSError as error:
         found.close()
-        raise OSError(_why_not(host, port, error)) from error
+        raise OSError(_bind_error(host, port, error)) from error
     return found
 
 
-def _why_not(host: str, port: int, error: OSError) -> str:
+def _bind_error(host: str, port: int, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
-        return f"the port {port} of {host} is in use; name another with --port, or 0 for any."
+        return f"the port {port} of {host} is in use; choose another with --port, or 0 for any."
     if error.errno == errno.EACCES:
-        return f"the port {port} is not for every user; name one above 1023 with --port."
-    return f"the server cannot listen at {host}, port {port}: {error.strerror or error}."
+        return f"the port {port} needs privileges; choose one above 1023 with --port."
+    return (
+        f"the server cannot listen on {host}, port {port}: {error.strerror or error}; choose "
+        "another address with --host, or another port with --port."
+    )
 
 
-class Server(uvicorn.Server):
-    """A server that ends when nothing is left to do, with exit code 0."""
+class GracefulServer(uvicorn.Server):
+    """uvicorn's server with a graceful shutdown that waits for open requests and exits with 0."""
 
     def __init__(
         self, config: uvicorn.Config, service: Service, on_start: Callable[[], object]
@@ -136,20 +143,20 @@ class Server(uvicorn.Server):
         self._on_start = on_start
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen, and say so."""
+        """Start to accept connections, then call `on_start`."""
         await super().startup(sockets)
         gc.collect()
-        gc.freeze()  # the models stay: they need not be looked at again
+        gc.freeze()  # models and modules live until the end; exclude them from collections
         self._on_start()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
-        """Stop at the first signal; at the second, at once."""
-        if self._service.stopping:
+        """Start a graceful shutdown at the first signal, exit at once at the second."""
+        if self._service.shutting_down:
             self.should_exit = self.force_exit = True
-        self._service.stopping = True
+        self._service.shutting_down = True
 
     async def on_tick(self, counter: int) -> bool:
-        """Say whether to end: a stop waits for the requests that were let in, up to a bound."""
-        if self._service.stopping and self._service.hurry():
+        """Return whether to exit: when open requests are finished, or their time is over."""
+        if self._service.shutting_down and self._service.poll_shutdown():
             self.should_exit = True
         return await super().on_tick(counter)

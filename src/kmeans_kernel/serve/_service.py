@@ -1,4 +1,4 @@
-"""What all requests of one server share: its models, limits, counters and whether it stops."""
+"""State that all requests share: models, limits, metrics, admission control, shutdown."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from dataclasses import dataclass
 from hmac import compare_digest
 from typing import Any
 
-from kmeans_kernel.serve._batches import Batches, Sizes, measure_sizes
-from kmeans_kernel.serve._limits import Held, Limits, Waits, busy
+from kmeans_kernel.serve._batching import BatchSizes, MicroBatcher, measure_batch_sizes
+from kmeans_kernel.serve._errors import RequestError, abbreviate
+from kmeans_kernel.serve._limits import Deadlines, Limits, MemoryBudget, overloaded
 from kmeans_kernel.serve._logs import Log
 from kmeans_kernel.serve._metrics import Metrics
-from kmeans_kernel.serve._models import VERSION, ServedModel, serve_model
-from kmeans_kernel.serve._refusals import Refusal, shown
-from kmeans_kernel.serve._threads import Pool
+from kmeans_kernel.serve._models import VERSION, ServedModel, to_served_model
+from kmeans_kernel.serve._thread_pool import DaemonThreadPool
 
-# How long a stop waits for bodies that are on their way.
-_SECONDS_FOR_BODIES = 1.0
+# How long a graceful shutdown waits for bodies that are still arriving.
+_BODY_GRACE_SECONDS = 1.0
 
-# Refused connections are told in the log once in this time.
-_SECONDS_BETWEEN_LINES = 10.0
+# Refused connections are logged at most once in this time: a flood must not fill the log.
+_LOG_INTERVAL_SECONDS = 10.0
 
 
 @dataclass(eq=False)
-class Asked:
-    """The requests for predictions of one model so far, and the time they took."""
+class RequestStatistics:
+    """Counters of the inference requests of one model, with their total duration."""
 
     succeeded: int = 0
     failed: int = 0
@@ -44,7 +44,7 @@ class Asked:
 
 
 class Service:
-    """The state of a server."""
+    """State of one server."""
 
     def __init__(
         self,
@@ -56,110 +56,114 @@ class Service:
         join: bool,
     ) -> None:
         if not models:
-            raise ValueError("there must be at least one model to serve, got none.")
+            raise ValueError("models must contain at least one model, got none; add a model.")
         if token is not None and not (token.isascii() and token.isprintable() and token.strip()):
-            raise ValueError("the token must be one line of ASCII text, and is not.")
-        self.models = {name: serve_model(name, model) for name, model in models.items()}
+            raise ValueError(
+                "the token must be one line of printable ASCII, and is not; choose another token."
+            )
+        self.models = {name: to_served_model(name, model) for name, model in models.items()}
         self.limits = limits
         self.metrics = Metrics()
-        self.log = Log(wanted=log)
-        self.held = Held(limits)
-        self.bodies, self.answers = Waits(), Waits()
-        self.pool = Pool()
-        self.asked = {name: Asked() for name in self.models}
-        self.most_connections = limits.connections
-        self.batches: dict[str, Batches] = {}
+        self.log = Log(enabled=log)
+        self.memory = MemoryBudget(limits)
+        self.body_deadlines, self.response_deadlines = Deadlines(), Deadlines()
+        self.pool = DaemonThreadPool()
+        self.request_statistics = {name: RequestStatistics() for name in self.models}
+        self.connection_limit = limits.connections
+        self.batchers: dict[str, MicroBatcher] = {}
         self.needs_token = token is not None
-        self.stopping = False
-        self.open = 0  # requests that a stop waits for
-        self._at_work = 0
-        self._stopped_at: float | None = None
-        self._connections_untold, self._tell_connections_at = 0, 0.0
+        self.shutting_down = False
+        self.open_requests = 0  # requests that a graceful shutdown waits for
+        self._in_flight = 0
+        self._shutdown_began: float | None = None
+        self._unlogged_connections, self._next_connection_log = 0, 0.0
         self._token = b"" if token is None else b"bearer " + token.encode()
-        self._join = join
+        self._batching = join
 
     def start(self) -> None:
-        """Measure the models and begin to predict; to be called within the event loop."""
+        """Measure batch sizes and start all threads; must run in the event loop."""
         self.log.start()
         self.pool.start()
         for name, model in self.models.items():
-            sizes = measure_sizes(model.predict, model.n_features)
-            if not self._join:
-                sizes = Sizes(1, sizes.piece)
-            self.batches[name] = Batches(model.predict, sizes, self._counter(name))
-            self.log.write(level="info", message="ready", model=name, joined_rows=sizes.joined)
+            sizes = measure_batch_sizes(model.predict, model.n_features)
+            if not self._batching:
+                sizes = BatchSizes(1, sizes.chunk_rows)
+            self.batchers[name] = MicroBatcher(model.predict, sizes, self._batch_counter(name))
+            self.log.write(level="info", message="ready", model=name, joined_rows=sizes.batch_rows)
 
-    def hurry(self) -> bool:
-        """Shorten what a stop waits for; say whether all of it has ended, or had its time."""
+    def poll_shutdown(self) -> bool:
+        """Shorten all timeouts for a shutdown; return whether the server can exit now."""
         now = asyncio.get_running_loop().time()
-        if self._stopped_at is None:
-            self._stopped_at = now
-        last = self._stopped_at + self.limits.stop_seconds
-        self.bodies.end_by(min(self._stopped_at + _SECONDS_FOR_BODIES, last))
-        self.answers.end_by(last)
-        return not self.open or now > last + _SECONDS_FOR_BODIES
+        if self._shutdown_began is None:
+            self._shutdown_began = now
+        last = self._shutdown_began + self.limits.stop_seconds
+        self.body_deadlines.shorten_to(min(self._shutdown_began + _BODY_GRACE_SECONDS, last))
+        self.response_deadlines.shorten_to(last)
+        return not self.open_requests or now > last + _BODY_GRACE_SECONDS
 
     def stop(self) -> None:
-        """Let the threads end."""
+        """Stop all threads."""
         self.pool.stop()
-        for batches in self.batches.values():
-            batches.stop()
+        for batcher in self.batchers.values():
+            batcher.stop()
         self.log.stop()
 
     def model(self, name: str | None, version: str | None = None) -> ServedModel:
-        """Return the model of this name, the only one if there is none; or say which there are."""
+        """Return a model by name; without a name, the only model."""
         if name is None and len(self.models) == 1:
             return next(iter(self.models.values()))
         found = self.models.get(name or "")
         known = ", ".join(map(repr, list(self.models)[:10]))
         if found is None:
-            what = "A model must be named" if name is None else f"There is no model {shown(name)}"
-            raise Refusal(404, f"{what}; the server has {known}: name one of them in the path.")
+            what = "The path must name a model" if name is None else f"No model {abbreviate(name)}"
+            raise RequestError(
+                404, f"{what}; the server has {known}: use one of these in the path."
+            )
         if version not in (None, VERSION):
-            raise Refusal(
-                404, f"The model {name!r} has the version '{VERSION}' only, got {shown(version)}."
+            raise RequestError(
+                404,
+                f"The model {name!r} has only the version '{VERSION}', got {abbreviate(version)}.",
             )
         return found
 
-    def may_enter(self, authorization: bytes) -> bool:
-        """Say whether a request brings the token, if there must be one."""
+    def is_authorized(self, authorization: bytes) -> bool:
+        """Whether an Authorization header has the token, or no token is required."""
         kind, _, token = authorization.strip().partition(b" ")
         given = kind.lower() + b" " + token.strip()
         return not self.needs_token or compare_digest(given, self._token)
 
-    def check_room(self) -> None:
-        """Refuse a request when as many are worked on as may be."""
-        if self._at_work >= self.limits.in_flight:
-            raise busy(
-                f"The server works on at most {self.limits.in_flight:,} requests at once, and has "
-                "as many; send this one again soon."
+    def check_capacity(self) -> None:
+        """Raise if the limit of requests in flight is reached (backpressure)."""
+        if self._in_flight >= self.limits.in_flight:
+            raise overloaded(
+                f"The server processes at most {self.limits.in_flight:,} requests at once, and "
+                "this limit is reached; retry in a second."
             )
 
     def refuse_connection(self, now: float) -> None:
-        """Count a connection that is one too many; one line in a while tells of them."""
+        """Count a refused connection, and log the count at most every ten seconds."""
         self.metrics.connections_refused.inc()
-        self._connections_untold += 1
-        if now >= self._tell_connections_at:
+        self._unlogged_connections += 1
+        if now >= self._next_connection_log:
             self.log.write(
                 level="warning",
-                message=f"refused connections beyond the {self.most_connections:,} that may be "
-                "open at once",
-                connections=self._connections_untold,
+                message=f"refused connections beyond the limit of {self.connection_limit:,}",
+                connections=self._unlogged_connections,
             )
-            self._connections_untold = 0
-            self._tell_connections_at = now + _SECONDS_BETWEEN_LINES
+            self._unlogged_connections = 0
+            self._next_connection_log = now + _LOG_INTERVAL_SECONDS
 
     @contextmanager
-    def room(self) -> Iterator[None]:
-        """Count a request among those that are worked on."""
-        self.check_room()
-        self._at_work += 1
-        self.metrics.in_flight.set(self._at_work)
+    def admit(self) -> Iterator[None]:
+        """Admit a request, and count it as in flight until the end of the block."""
+        self.check_capacity()
+        self._in_flight += 1
+        self.metrics.in_flight.set(self._in_flight)
         try:
             yield
         finally:
-            self._at_work -= 1
-            self.metrics.in_flight.set(self._at_work)
+            self._in_flight -= 1
+            self.metrics.in_flight.set(self._in_flight)
 
-    def _counter(self, name: str) -> Any:
+    def _batch_counter(self, name: str) -> Any:
         return lambda rows: self.metrics.batch(name, rows)

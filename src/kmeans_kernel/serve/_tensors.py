@@ -1,4 +1,4 @@
-"""Tensors of the Open Inference Protocol as arrays, and back: JSON or binary."""
+"""Conversion between Open Inference Protocol tensors (JSON or binary) and NumPy arrays."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from kmeans_kernel.serve._refusals import bad, count, shown, whole_number
+from kmeans_kernel.serve._errors import abbreviate, bad_request, parse_integer, pluralize
 
-# The protocol's names of the types; numbers are little-endian on the wire.
+# Datatypes of the protocol; binary tensors are little-endian.
 DATATYPES: dict[str, np.dtype[Any]] = {
     "BOOL": np.dtype("?"),
     "UINT8": np.dtype("u1"),
@@ -31,21 +31,22 @@ DATATYPES: dict[str, np.dtype[Any]] = {
     "FP64": np.dtype("<f8"),
 }
 
-# Of a shape: how many lengths, and their product without zeros.
-_MOST_DIMENSIONS, _LARGEST_SHAPE = 8, 1 << 40
+# Bounds of a shape: number of dimensions, which NumPy limits too, and product of the non-zero ones,
+# which must fit into NumPy's index type even if another dimension is 0.
+_MAX_DIMENSIONS, _MAX_VALUES = 8, 1 << 40
 
-# What JSON lacks and others write.
-_NO_NUMBER = re.compile(rb"\b(?:nan|inf|infinity)\b", re.IGNORECASE)
+# Non-finite numbers as other JSON writers spell them; used only for a hint in an error.
+_NON_FINITE = re.compile(rb"\b(?:nan|inf|infinity)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Output:
-    """A tensor to be written.
+class OutputTensor:
+    """An output tensor.
 
     Attributes
     ----------
-    values : numbers of any shape, or a list of texts, which are BYTES
-    binary : whether it goes behind the JSON
+    values : numbers of any shape, or a list of strings (datatype BYTES)
+    binary : whether the data goes into the binary section after the JSON
     """
 
     name: str
@@ -55,10 +56,16 @@ class Output:
 
 
 def read_tensors(described: Any, binary: bytes) -> dict[str, npt.NDArray[Any]]:
-    """Return the input tensors of a request by name, those in binary from behind its JSON."""
+    """Return the input tensors of a request by name.
+
+    Parameters
+    ----------
+    described : the "inputs" of the request, not yet validated
+    binary : the binary section after the JSON
+    """
     if not isinstance(described, list) or not described:
-        raise bad(
-            f'The request must have a list "inputs" of tensors, got {shown(described)}; send '
+        raise bad_request(
+            f'The request must have a list "inputs" of tensors, got {abbreviate(described)}; send '
             '{"inputs": [{"name": "X", "shape": […], "datatype": "FP32", "data": […]}]}.'
         )
     tensors: dict[str, npt.NDArray[Any]] = {}
@@ -66,50 +73,50 @@ def read_tensors(described: Any, binary: bytes) -> dict[str, npt.NDArray[Any]]:
     for one in described:
         name = one.get("name") if isinstance(one, dict) else None
         if not isinstance(name, str):
-            raise bad(f'Each input must be an object with a "name", got {shown(one)}.')
+            raise bad_request(f'Each input must be an object with a "name", got {abbreviate(one)}.')
         if name in tensors:
-            raise bad(f"The input {shown(name)} came twice; send each input once.")
+            raise bad_request(f"The input {abbreviate(name)} was sent twice; send each input once.")
         parameters = one.get("parameters")
         size = parameters.get("binary_data_size") if isinstance(parameters, dict) else None
-        dtype, shape = _kind(name, one)
+        dtype, shape = _dtype_and_shape(name, one)
         if size is None:
             tensors[name] = _from_json(name, one, dtype, shape)
         else:
             tensors[name] = _from_binary(name, one, dtype, shape, size, binary, used)
             used += size
     if used != len(binary):
-        raise bad(
-            f"The inputs must take up all of the binary data behind the JSON, which has "
-            f"{len(binary):,} bytes, and take {used:,}; see to each binary_data_size and to the "
-            "header Inference-Header-Content-Length."
+        raise bad_request(
+            f"The binary_data_size of all inputs must sum to the {len(binary):,} bytes after the "
+            f"JSON, got {used:,}; correct these sizes, or the header "
+            "Inference-Header-Content-Length."
         )
     return tensors
 
 
-def _kind(name: str, one: dict[str, Any]) -> tuple[np.dtype[Any], list[int]]:
-    """Return the type and the shape that a tensor says it has."""
+def _dtype_and_shape(name: str, one: dict[str, Any]) -> tuple[np.dtype[Any], list[int]]:
+    """Return the declared datatype and shape of a tensor."""
     datatype, shape = one.get("datatype"), one.get("shape")
     dtype = DATATYPES.get(datatype) if isinstance(datatype, str) else None
     if dtype is None:
-        raise bad(
-            f"The datatype of the input {shown(name)} must be one of {', '.join(DATATYPES)}, got "
-            f"{shown(datatype)}; send numbers."
+        raise bad_request(
+            f"The datatype of the input {abbreviate(name)} must be one of {', '.join(DATATYPES)}, "
+            f"got {abbreviate(datatype)}; send numbers."
         )
     if not isinstance(shape, list) or not _is_shape(shape):
-        raise bad(
-            f"The shape of the input {shown(name)} must be a list of at most {_MOST_DIMENSIONS} "
-            f"whole numbers of at least 0, for at most {_LARGEST_SHAPE:,} values, got "
-            f"{shown(shape)}."
+        raise bad_request(
+            f"The shape of the input {abbreviate(name)} must be a list of at most "
+            f"{_MAX_DIMENSIONS} non-negative integers, whose product is at most {_MAX_VALUES:,}, "
+            f"got {abbreviate(shape)}."
         )
     return dtype, shape
 
 
 def _is_shape(shape: list[Any]) -> bool:
-    if len(shape) > _MOST_DIMENSIONS:
+    if len(shape) > _MAX_DIMENSIONS:
         return False
     if not all(type(length) is int and length >= 0 for length in shape):
         return False
-    return bool(prod(length for length in shape if length) <= _LARGEST_SHAPE)
+    return bool(prod(length for length in shape if length) <= _MAX_VALUES)
 
 
 def _from_binary(
@@ -123,15 +130,14 @@ def _from_binary(
 ) -> npt.NDArray[Any]:
     expected = prod(shape) * dtype.itemsize
     if type(size) is not int or size != expected:
-        raise bad(
-            f"The binary_data_size of the input {shown(name)} must be {expected:,}, for shape "
-            f"{shown(shape)} of {one['datatype']}, got {shown(size)}."
+        raise bad_request(
+            f"The binary_data_size of the input {abbreviate(name)} must be {expected:,}, for shape "
+            f"{abbreviate(shape)} of {one['datatype']}, got {abbreviate(size)}."
         )
     if size > len(binary) - used:
-        raise bad(
-            f"The input {shown(name)} must have {size:,} bytes behind the JSON, got "
-            f"{len(binary) - used:,}; "
-            "see to the header Inference-Header-Content-Length."
+        raise bad_request(
+            f"The input {abbreviate(name)} must have {size:,} bytes after the JSON, got "
+            f"{len(binary) - used:,}; correct the header Inference-Header-Content-Length."
         )
     return np.frombuffer(binary, dtype, prod(shape), used).reshape(shape)
 
@@ -140,42 +146,42 @@ def _from_json(
     name: str, one: dict[str, Any], dtype: np.dtype[Any], shape: list[int]
 ) -> npt.NDArray[Any]:
     if "data" not in one:
-        raise bad(
-            f'The input {shown(name)} must have "data", or "binary_data_size" among its '
-            "parameters, and has neither; shared memory is not offered."
+        raise bad_request(
+            f'The input {abbreviate(name)} must have "data", or "binary_data_size" among its '
+            "parameters, and has neither; shared memory is not supported."
         )
-    values = numbers(one["data"], f"The data of the input {shown(name)}")
+    values = to_number_array(one["data"], f"The data of the input {abbreviate(name)}")
     if values.size != prod(shape):
-        raise bad(
-            f"The data of the input {shown(name)} must be {count(prod(shape), 'number')}, for "
-            f"shape {shown(shape)}, got {values.size:,}."
+        raise bad_request(
+            f"The data of the input {abbreviate(name)} must be {pluralize(prod(shape), 'number')}, "
+            f"for shape {abbreviate(shape)}, got {values.size:,}."
         )
     if not _fits(values, dtype):
-        raise bad(
-            f"The data of the input {shown(name)} must be numbers that fit {one['datatype']}, and "
-            "some are not; name a wider datatype, FP64 for instance."
+        raise bad_request(
+            f"The data of the input {abbreviate(name)} must be numbers that fit "
+            f"{one['datatype']}, and some do not; use a wider datatype, for example FP64."
         )
-    with np.errstate(over="ignore"):  # what becomes infinite is refused as such
+    with np.errstate(over="ignore"):  # overflow gives infinity, which validation reports later
         return values.astype(dtype).reshape(shape)
 
 
-def numbers(data: Any, what: str) -> npt.NDArray[Any]:
-    """Return a list of numbers, nested or not, as an array; all of a depth are of one length."""
+def to_number_array(data: Any, what: str) -> npt.NDArray[Any]:
+    """Return a list of numbers, nested or not, as an array."""
     if not isinstance(data, list):
-        raise bad(f"{what} must be a list of numbers, got {shown(data)}.")
+        raise bad_request(f"{what} must be a list of numbers, got {abbreviate(data)}.")
     try:
         values = np.asarray(data)
     except ValueError as error:
-        raise bad(f"{what} must be lists of one length within each other, and are not.") from error
+        raise bad_request(f"{what} must be nested lists of equal length, and are not.") from error
     except OverflowError as error:
-        raise bad(f"{what} must be numbers, got one that is too large.") from error
+        raise bad_request(f"{what} must be numbers, got one that is too large.") from error
     if values.dtype.kind not in "biuf":
-        raise bad(f"{what} must be numbers, got {_stranger(data)}.")
+        raise bad_request(f"{what} must be numbers, got {_first_non_number(data)}.")
     return values
 
 
-def _stranger(data: Any) -> str:
-    """Return what is no number in nested lists, as it came."""
+def _first_non_number(data: Any) -> str:
+    """Return the first value in nested lists that is not a number, for an error message."""
     while isinstance(data, list):
         data = next(
             (one for one in data if isinstance(one, list) or type(one) not in (int, float, bool)),
@@ -183,11 +189,11 @@ def _stranger(data: Any) -> str:
         )
     if data is None:
         return "null; fill missing values first"
-    return "a number that is too large" if type(data) is int else shown(data)
+    return "a number that is too large" if type(data) is int else abbreviate(data)
 
 
 def _fits(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> bool:
-    """Say whether numbers are of a type, or may become it without being others."""
+    """Whether the conversion of numbers to a datatype keeps their values."""
     if dtype.kind == "f":
         return True
     if not values.size:
@@ -195,60 +201,62 @@ def _fits(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> bool:
     if values.dtype.kind == "f" and not (np.isfinite(values) & (values == np.rint(values))).all():
         return False
     low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
-    # As numbers of Python: in float64 the largest of 64 bits would be the next power of 2.
+    # Compare as Python integers: float64 would round 2**64 - 1 up to 2**64.
     return int(values.min()) >= low and int(values.max()) <= high
 
 
-def split(body: bytes, header_length: str | None) -> tuple[bytes, bytes]:
-    """Return the JSON of a body, as text, and the binary data behind it."""
+def split_body(body: bytes, header_length: str | None) -> tuple[bytes, bytes]:
+    """Split a body into its JSON and its binary section."""
     if header_length is None:
         return body, b""
-    length = whole_number(header_length)
+    length = parse_integer(header_length)
     if length is None or length > len(body):
-        raise bad(
-            f"The header Inference-Header-Content-Length must be a number of at most "
-            f"{len(body):,}, the bytes of the body, got {shown(header_length)}."
+        raise bad_request(
+            f"The header Inference-Header-Content-Length must be an integer of at most "
+            f"{len(body):,}, the length of the body, got {abbreviate(header_length)}."
         )
     return body[:length], body[length:]
 
 
 def read_json(content: bytes, advice: str = "") -> Any:
-    """Return what JSON says, or say where it is none, and what else could be sent."""
+    """Parse JSON; an error names the position, followed by the advice."""
     try:
         return orjson.loads(content)
     except orjson.JSONDecodeError as error:
-        what = f"is not at line {error.lineno}, column {error.colno}: {error.msg}"
+        what = f"is invalid at line {error.lineno}, column {error.colno}: {error.msg}"
         if not content.strip():
             what = "is empty"
         near = content[max(error.pos - 10, 0) : error.pos + 10]
-        tail = " NaN and infinity are not JSON." if _NO_NUMBER.search(near) else ""
+        tail = " NaN and infinity are not JSON." if _NON_FINITE.search(near) else ""
         also = f" {advice}." if advice else ""
-        raise bad(f"The body must be JSON, and {what}.{tail}{also}") from None
+        raise bad_request(f"The body must be JSON, and {what}.{tail}{also}") from None
 
 
-def write_tensors(head: dict[str, Any], outputs: Sequence[Output]) -> tuple[bytes, int | None]:
-    """Return the body of an answer, and the length of its JSON if there is more behind it."""
+def write_tensors(
+    head: dict[str, Any], outputs: Sequence[OutputTensor]
+) -> tuple[bytes, int | None]:
+    """Return the response body, and the length of its JSON if a binary section follows."""
     described: list[dict[str, Any]] = []
-    behind: list[bytes] = []
+    sections: list[bytes] = []
     for output in outputs:
         values = output.values
         shape = [len(values)] if isinstance(values, list) else list(values.shape)
         one: dict[str, Any] = {"name": output.name, "datatype": output.datatype, "shape": shape}
         if output.binary:
-            behind.append(_bytes(values))
-            one["parameters"] = {"binary_data_size": len(behind[-1])}
+            sections.append(_bytes(values))
+            one["parameters"] = {"binary_data_size": len(sections[-1])}
         else:
             one["data"] = values if isinstance(values, list) else values.ravel()
         described.append(one)
     head = {**head, "outputs": described}
     content = orjson.dumps(head, option=orjson.OPT_SERIALIZE_NUMPY)
-    if not behind:
+    if not sections:
         return content, None
-    return b"".join([content, *behind]), len(content)
+    return b"".join([content, *sections]), len(content)
 
 
 def _bytes(values: npt.NDArray[Any] | list[str]) -> bytes:
-    """Return values as binary data; each text with its length before it."""
+    """Return the binary form of values; strings are prefixed by their length (uint32)."""
     if not isinstance(values, list):
         return values.tobytes()
     texts = [text.encode() for text in values]

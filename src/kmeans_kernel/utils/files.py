@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Checks of output paths, and atomic writing of files."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from uuid import uuid4
 
 
 def check_writable(path: Path, *inputs: str | os.PathLike[str]) -> Path:
-    """Return the file that would be written, links followed, or say why it cannot be.
+    """Return the file to write, symbolic links resolved; raise OSError if it cannot be written.
 
-    It may be none of the inputs. A pipe or a device is written to as it is.
+    The file must not be one of `inputs`. A pipe or a device is returned unchanged.
     """
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a directory: name a file to write to.")
@@ -30,15 +30,13 @@ def check_writable(path: Path, *inputs: str | os.PathLike[str]) -> Path:
     return path
 
 
-def parquet_files(path: Path) -> list[Path]:
-    """Return the Parquet files of a directory, in the order of their names; or the file itself."""
-    if not path.is_dir():
-        return [path]
-    return sorted(file for file in path.iterdir() if file.suffix in (".parquet", ".pq"))
-
-
 def write_whole(path: Path, content: bytes) -> None:
-    """Write under a temporary name beside the file, then rename; permissions are kept."""
+    """Write a file atomically: readers see the old content or the new, never a part.
+
+    The content goes to a temporary file in the same directory, since only a rename within one
+    file system is atomic. The temporary file is removed on failure. An existing file keeps its
+    permissions.
+    """
     path = check_writable(path)
     if _is_stream(path):
         path.write_bytes(content)
@@ -54,5 +52,5 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def _is_stream(path: Path) -> bool:
-    """Say whether this is a pipe, a terminal or the like: nothing to be replaced."""
+    """Return whether a path is a pipe, a terminal or a device, which a rename would destroy."""
     return path.exists() and not path.is_file() and not path.is_dir()

@@ -1,4 +1,4 @@
-"""Threads as workers: as many as BLAS would use, each with single-threaded products.
+"""Threads as an executor: as many as BLAS would use, each with single-threaded products.
 
 Two products side by side on one core each run faster than one after the other on both, and all
 that is not a product runs on both cores too. NumPy lets go of the interpreter in its loops, so
@@ -16,7 +16,7 @@ from threading import Event, Lock, local
 from joblib import cpu_count
 from threadpoolctl import ThreadpoolController
 
-from kmeans_kernel.core.arrays.executor import R, T
+from kmeans_kernel.core.arrays.execution import R, T
 
 # Fewer operations than this are done sooner by one core than it takes to share them out.
 _WORTH_SHARING = 1e9
@@ -30,11 +30,11 @@ _sharing = Lock()
 _here = local()
 
 
-class CalledOff(BaseException):
+class Cancelled(BaseException):
     """Raised inside a piece of work when another failed or the user interrupted."""
 
 
-class Threads:
+class ThreadExecutor:
     """Pieces of work in threads.
 
     There are as many as BLAS has at the moment, so every way to limit BLAS (environment variables,
@@ -43,7 +43,7 @@ class Threads:
 
     def __init__(self, count: int | None = None) -> None:
         self._count = blas_threads() if count is None else count
-        self._called_off = Event()
+        self._cancelled = Event()
         self._pool: ThreadPoolExecutor | None = None
 
     @property
@@ -56,17 +56,17 @@ class Threads:
         items = list(items)
         count = min(self.count, len(items))
         if count < 2 or getattr(_here, "at_work", False):
-            return [function(item) for item in items]
+            return list(map(function, items))
         if self._pool is not None:
             return self._share_out(self._pool, function, items)
         with one_blas_thread(wanted=True) as alone:
             if not alone:
-                return [function(item) for item in items]
+                return list(map(function, items))
             with ThreadPoolExecutor(count, initializer=_start_work) as pool:
                 return self._share_out(pool, function, items)
 
     @contextmanager
-    def together(self) -> Iterator[None]:
+    def session(self) -> Iterator[None]:
         """Keep the threads, and BLAS to one each, while much is shared out in small pieces."""
         with one_blas_thread(wanted=self.count > 1 and self._pool is None) as alone:
             if not alone:
@@ -81,24 +81,24 @@ class Threads:
     def _share_out(
         self, pool: ThreadPoolExecutor, function: Callable[[T], R], items: list[T]
     ) -> list[R]:
-        self._called_off = Event()
+        self._cancelled = Event()
         futures = [pool.submit(function, item) for item in items]
         try:
             return _results(futures)
         except BaseException:
-            self._called_off.set()  # for those at work
+            self._cancelled.set()  # for those at work
             for future in futures:  # for those that wait
                 future.cancel()
             raise
 
-    def checkpoint(self) -> None:
+    def raise_if_cancelled(self) -> None:
         """Raise if another piece failed or the user interrupted."""
-        if self._called_off.is_set():
-            raise CalledOff
+        if self._cancelled.is_set():
+            raise Cancelled
 
 
 @contextmanager
-def threads_for(operations: float, n_jobs: int | None = None) -> Iterator[Threads]:
+def threads_for(operations: float, n_jobs: int | None = None) -> Iterator[ThreadExecutor]:
     """Give threads for about so many operations; for few, one, and BLAS is held to one too.
 
     No more than `n_jobs`, of which negative ones count from all cores, as scikit-learn has it; None
@@ -109,13 +109,13 @@ def threads_for(operations: float, n_jobs: int | None = None) -> Iterator[Thread
     """
     if operations < _WORTH_SHARING or n_jobs == 1:
         with one_blas_thread(wanted=True):
-            yield Threads(1)
+            yield ThreadExecutor(1)
     elif n_jobs is None:
-        yield Threads()
+        yield ThreadExecutor()
     else:
         count = min(effective_n_jobs(n_jobs), blas_threads())
         with _blas().limit(limits=count):
-            yield Threads(count)
+            yield ThreadExecutor(count)
 
 
 def effective_n_jobs(n_jobs: int) -> int:

@@ -15,9 +15,8 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from kmeans_kernel.core.arrays.blocking import row_blocks
 from kmeans_kernel.core.arrays.lazy import LazyRows
-from kmeans_kernel.core.arrays.sparse import Matrix
+from kmeans_kernel.core.arrays.matrices import Matrix, row_blocks
 
 # What decides chance, as scikit-learn has it.
 RandomState: TypeAlias = int | np.random.RandomState | None

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kmeans_kernel.core.arrays.duplicates import merge_equal_rows
+from kmeans_kernel.core.arrays.rows import merge_equal_rows
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from kmeans_kernel import KMeansKernelClassifier, SphericalKMeans
 from kmeans_kernel.core.arrays import sparse as rows_of
-from kmeans_kernel.core.arrays.duplicates import merge_equal_rows
+from kmeans_kernel.core.arrays.rows import merge_equal_rows
 from kmeans_kernel.core.arrays.sphere import unit_rows
 from kmeans_kernel.core.clustering.assignment import (
     assign,

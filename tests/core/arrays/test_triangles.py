@@ -3,7 +3,7 @@ import pytest
 
 from kmeans_kernel.core.arrays import triangles as _triangles
 from kmeans_kernel.core.arrays.executor import ALONE
-from kmeans_kernel.core.arrays.triangles import TwoTriangles
+from kmeans_kernel.core.kernels.two_triangles import TwoTriangles
 from kmeans_kernel.utils.threads import Threads
 from tests.reference import lssvm as twin
 

@@ -4,14 +4,8 @@ import pytest
 from kmeans_kernel.core.arrays.executor import ALONE
 from kmeans_kernel.core.arrays.sphere import unit_rows
 from kmeans_kernel.core.kernels import kernels as _kernels
-from kmeans_kernel.core.kernels.kernels import (
-    ExactGram,
-    Gaussian,
-    Laplacian,
-    Polynomial,
-    gram_matrix,
-    sharpened,
-)
+from kmeans_kernel.core.kernels.gram import ExactGram, gram_matrix
+from kmeans_kernel.core.kernels.kernels import Gaussian, Laplacian, Polynomial, sharpened
 from kmeans_kernel.utils.threads import Threads
 from tests.reference import kernels as twin
 

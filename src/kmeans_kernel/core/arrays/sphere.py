@@ -1,14 +1,23 @@
-"""The unit sphere: where K-means clusters and every kernel is a function of the cosine."""
+"""The unit sphere: where K-means clusters and every kernel is a function of the cosine.
+
+A row comes to the sphere in up to three steps, which a `SphereMap` holds: the asinh transform of
+features with long tails, a scale for each feature, and the lift, a constant that is appended
+before the row is divided by its length.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from kmeans_kernel.core.arrays.blocking import Array, cached_row_blocks
-from kmeans_kernel.core.arrays.sparse import (
+from kmeans_kernel.core.arrays.matrices import (
+    Array,
     Matrix,
     append_column,
+    cached_row_blocks,
+    dense,
     is_sparse,
     largest_entries,
     scale_columns,
@@ -16,8 +25,134 @@ from kmeans_kernel.core.arrays.sparse import (
     squared_lengths,
 )
 
+# The standard deviation of a normal distribution in median absolute deviations.
+_DEVIATION_IN_MEDIANS = 1.4826
+
+# A tail is long if a value is this many widths from the median: of ten thousand normal numbers,
+# none is.
+_LONG_TAIL = 5.0
+
+# The largest argument whose sinh is finite, and that sinh: values further out are clipped to it.
+_LARGEST = 700.0
+FARTHEST = float(np.sinh(_LARGEST))
+
 # A sum of squares outside this range is too near overflow or underflow to be trusted.
 _SMALLEST_SQUARE, _LARGEST_SQUARE = 1e-280, 1e280
+
+
+@dataclass(frozen=True, eq=False)
+class AsinhTransform:
+    """The inverse hyperbolic sine of each feature: g·asinh((x − c) / w).
+
+    Near its median c a feature stays as it is, far out it grows as a logarithm, and order is kept.
+    So a few large values do not set the distances between rows.
+
+    Attributes
+    ----------
+    centers : (d,) the medians c
+    widths : (d,) the typical deviations w from the median
+    gains : (d,) the factors g, which bring the variance to one
+    """
+
+    centers: Array
+    widths: Array
+    gains: Array
+
+    def __post_init__(self) -> None:
+        for array in (self.centers, self.widths, self.gains):
+            array.flags.writeable = False
+
+    def apply(self, X: Matrix) -> Array:
+        """Return transformed rows, in their own type if that is a floating-point one."""
+        dtype = X.dtype if X.dtype.kind == "f" else np.float64
+        values = _asinh_of_deviations(X.astype(np.float64), self.centers, self.widths)
+        return np.asarray((values * self.gains).astype(dtype))
+
+    def invert(self, X: Array) -> Array:
+        """Return the rows whose transform is X."""
+        angles = np.clip(X.astype(np.float64) / self.gains, -_LARGEST, _LARGEST)
+        return np.asarray((self.centers + self.widths * np.sinh(angles)).astype(X.dtype))
+
+
+def learn_asinh(X: Array, weights: Array, *, long_tails_only: bool) -> AsinhTransform | None:
+    """Learn the asinh transform of rows and their weights; weights may be copies.
+
+    The width of a feature is the median deviation of the values that deviate at all, since most
+    of a feature may be zero.
+
+    Parameters
+    ----------
+    long_tails_only : whether to return None if no feature has a long tail
+    """
+    X = X.astype(np.float64)
+    centers = np.array([_median(column, weights) for column in X.T])
+    deviations = np.abs(X - centers)
+    widths = np.array([_typical_deviation(column, weights) for column in deviations.T])
+    if long_tails_only and not (deviations > _LONG_TAIL * widths).any():
+        return None
+    values = _asinh_of_deviations(X, centers, widths)
+    mean = np.average(values, axis=0, weights=weights)
+    variances = np.average((values - mean) ** 2, axis=0, weights=weights)
+    gains = 1.0 / np.sqrt(np.where(variances > 0, variances, 1.0))
+    return AsinhTransform(centers, widths, gains)
+
+
+def _asinh_of_deviations(X: Array, centers: Array, widths: Array) -> Array:
+    with np.errstate(over="ignore"):
+        far = (X - centers) / widths
+    return np.asarray(np.arcsinh(np.clip(far, -FARTHEST, FARTHEST)))
+
+
+def _typical_deviation(deviations: Array, weights: Array) -> float:
+    """Return the standard deviation that the median of the nonzero deviations suggests."""
+    off = deviations > 0
+    if not off.any():
+        return 1.0
+    return _DEVIATION_IN_MEDIANS * _median(deviations[off], weights[off])
+
+
+def _median(values: Array, weights: Array) -> float:
+    """Return the weighted median: the least value that, with those below, has half the weight."""
+    order = np.argsort(values, kind="stable")
+    below = np.cumsum(weights[order])
+    return float(values[order[np.searchsorted(below, 0.5 * below[-1])]])
+
+
+@dataclass(frozen=True, eq=False)
+class SphereMap:
+    """How rows are mapped to the unit sphere.
+
+    Attributes
+    ----------
+    lift : the constant appended to each row; 0 for none
+    scales : (d,) factors of the features, after the transform; None for ones
+    asinh : the transform of the features, before all else; None for none
+    """
+
+    lift: float
+    scales: Array | None = None
+    asinh: AsinhTransform | None = None
+
+    def __post_init__(self) -> None:
+        if self.scales is not None:
+            scales = self.scales.view()
+            scales.flags.writeable = False
+            object.__setattr__(self, "scales", scales)
+
+    def apply(self, X: Matrix, dtype: npt.DTypeLike) -> Matrix:
+        """Return rows on the sphere: (n, d), or (n, d + 1) with a lift."""
+        return unit_rows(self.transform(X), self.lift, dtype, self.scales)
+
+    def transform(self, X: Matrix) -> Matrix:
+        """Return rows after the asinh transform, before scales and lift."""
+        return X if self.asinh is None else self.asinh.apply(dense(X))
+
+    def invert(self, directions: Array) -> Array:
+        """Return the points among the rows that are mapped to unit rows."""
+        points = unlift(directions, self.lift)
+        if self.scales is not None:
+            points = (points / self.scales).astype(points.dtype)
+        return points if self.asinh is None else self.asinh.invert(points)
 
 
 def unit_rows(
@@ -38,7 +173,7 @@ def unit_rows(
     X : (n, d) numbers, dense or sparse
     lift : at least 0
     dtype : of the result; lengths are computed in float64 in any case
-    scales : (d,) what each feature is multiplied by first, or None for ones
+    scales : (d,) factors of the features; None for ones
 
     Returns
     -------

@@ -1,38 +1,33 @@
-"""Rows that come a block at a time, as often as they are asked for.
+"""Rows out of core: a source gives blocks, as often as they are asked for.
 
-All that training needs of rows is a sum over blocks. So rows may be where they like: in a file that
-is larger than memory, or on other machines. A `Visitor` knows the way to them and adds up what a
-function of a block gives; a `Stream` is its labelled rows, with what a first visit found. The
-functions are values without hidden state, so that they can be sent to where the rows are.
+All that training needs of rows is a sum over blocks. So rows may be in a file that is larger than
+memory, or on other machines: a `RowSource` knows where, and adds up a function of each block. A
+`RowStream` is its labelled rows, with what the first pass found. The functions are values without
+hidden state, so that they can be sent to where the rows are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
-from operator import add
-from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from functools import cached_property
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, vstack
 
-from kmeans_kernel.core.arrays.asinh import Squash
-from kmeans_kernel.core.arrays.blocking import Array, IntArray
-from kmeans_kernel.core.arrays.samples import Labelled, Lengths, Placement, Samples
-from kmeans_kernel.core.arrays.sparse import Matrix, is_sparse
-from kmeans_kernel.core.clustering.assignment import ClusterSums, nearest_sums
-from kmeans_kernel.core.kernels.kernels import Kernel
-from kmeans_kernel.core.solvers.logistic import LossSums
-from kmeans_kernel.core.solvers.nystrom import Moments, NormalEquations, WhiteBasis, kernel_values
+from kmeans_kernel.core.arrays.execution import Executor
+from kmeans_kernel.core.arrays.matrices import Array, IntArray, Matrix, is_sparse
+from kmeans_kernel.core.arrays.rows import LabelledRows, LengthSums
+from kmeans_kernel.core.arrays.sphere import SphereMap
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
 class Block(NamedTuple):
-    """Rows as they are visited.
+    """A block of rows as its source gives it.
 
     Attributes
     ----------
@@ -48,47 +43,37 @@ class Block(NamedTuple):
     names: tuple[str, ...] | None = None
 
 
-class Part(Protocol[T_co]):
-    """A function of a block, and its number; what it gives can be added."""
+class BlockFunction(Protocol[T_co]):
+    """A function of a block and its number, whose values can be added."""
 
     def __call__(self, number: int, block: Block) -> T_co | None:
-        """Look at a block; None if there is nothing to add."""
+        """Return the value of a block; None if there is nothing to add."""
 
 
-class Visitor(Protocol):
-    """Someone who knows the way to the blocks."""
+class RowSource(Protocol):
+    """A source of row blocks: the same blocks, in the same order, in every pass."""
 
-    def sum(self, part: Part[T], only: frozenset[int] | None = None) -> T | None:
-        """Return the sum over the blocks, or some of them, in their order; None if none is there.
+    def sum(self, part: BlockFunction[T], only: frozenset[int] | None = None) -> T | None:
+        """Return the sum over the blocks, or some of them, in their order; None if there are none.
 
-        Every visit finds the same blocks, in the same order.
+        A pass over the blocks is one call of this method.
         """
 
-    def trusting(self) -> Visitor:
-        """Return the same for later visits: what was once checked need not be again."""
+    def unchecked(self) -> RowSource:
+        """Return the source for later passes, without checks that the first pass has made."""
 
-    def telling(self, tell: Tell) -> Visitor:
-        """Return the same; it tells how many rows of a visit it has seen, if it knows."""
-
-
-Tell: TypeAlias = Callable[[int], None]
-
-
-class PartOfRows(Protocol[T_co]):
-    """A function of labelled rows."""
-
-    def __call__(self, rows: Labelled) -> T_co:
-        """Look at rows."""
+    def with_progress(self, on_rows: Callable[[int], None]) -> RowSource:
+        """Return the source with a listener for the number of rows read so far in a pass."""
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
-    """What was seen of a block.
+class BlockSummary:
+    """Facts about a block that the first pass finds.
 
     Attributes
     ----------
     number : of the block
-    labels, sizes, weights : (k,) what classes it has, how many rows of each, and their weight
+    labels, sizes, weights : (k,) the classes in it, their rows, and their weights
     n_features, sparse, names : of its rows
     """
 
@@ -102,20 +87,20 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Look:
-    """The first visit."""
+class SummarizeBlock:
+    """The function of the first pass: labels and shapes; rows without weight do not count."""
 
-    def __call__(self, number: int, block: Block) -> list[Seen]:
-        """Look at the labels, and at how wide rows are; those without weight are not there."""
+    def __call__(self, number: int, block: Block) -> list[BlockSummary]:
+        """Summarize a block."""
         X, y, weights, names = _with_weight(block)
         labels, codes = np.unique(y, return_inverse=True)
         sizes = np.bincount(codes, minlength=len(labels))
         sums = np.bincount(codes, weights, len(labels)).astype(np.float64)
-        return [Seen(number, labels, sizes, sums, X.shape[1], is_sparse(X), names)]
+        return [BlockSummary(number, labels, sizes, sums, X.shape[1], is_sparse(X), names)]
 
 
 def _with_weight(block: Block) -> Block:
-    """Return the rows that weigh something."""
+    """Return the rows whose weight is not zero."""
     if block.weights is None or block.weights.all():
         return block
     kept = np.flatnonzero(block.weights)
@@ -123,43 +108,21 @@ def _with_weight(block: Block) -> Block:
 
 
 @dataclass(frozen=True, eq=False)
-class _OfRows(Generic[T]):
-    """A function of labelled rows as one of a block; None of one without rows.
-
-    Attributes
-    ----------
-    part : the function
-    labels : what makes labelled rows of a block
-    sizes : how many rows each block had at the first visit
-    """
-
-    part: PartOfRows[T]
-    labels: _Labels
-    sizes: dict[int, int]
-
-    def __call__(self, number: int, block: Block) -> T | None:
-        rows = self.labels.put_on(block)
-        if len(rows) != self.sizes.get(number, 0):
-            raise blocks_changed()
-        return self.part(rows) if len(rows) else None
-
-
-@dataclass(frozen=True, eq=False)
-class _Labels:
-    """What makes labelled rows of a block.
+class _Labeller:
+    """Makes labelled rows of a block.
 
     Attributes
     ----------
     classes : (K,) the labels, in order
-    factors : (K,) what the weights of each class are multiplied by, or None for ones
-    squash : what is done to the features, or None
+    factors : (K,) the class weights that the weights of the rows are multiplied by; None for ones
+    sphere_map : how the rows are mapped to the sphere
     """
 
     classes: npt.NDArray[Any]
     factors: Array | None
-    squash: Squash | None
+    sphere_map: SphereMap
 
-    def put_on(self, block: Block) -> Labelled:
+    def rows(self, block: Block) -> LabelledRows:
         """Return the rows with the positions of their classes."""
         X, y, weights, _ = _with_weight(block)
         codes = np.searchsorted(self.classes, y)
@@ -167,23 +130,46 @@ class _Labels:
             raise blocks_changed()
         if self.factors is not None:
             weights = self.factors[codes] * (1.0 if weights is None else weights)
-        return Labelled(X, codes, self.classes, weights).squashed(self.squash)
+        return LabelledRows(X, codes, self.classes, weights, self.sphere_map)
+
+
+@dataclass(frozen=True, eq=False)
+class _OfRows(Generic[T]):
+    """A function of labelled rows as a function of a block; None of a block without rows.
+
+    Attributes
+    ----------
+    part : the function
+    labeller : makes labelled rows of a block
+    sizes : the rows of each block in the first pass
+    """
+
+    part: Callable[[LabelledRows], T]
+    labeller: _Labeller
+    sizes: dict[int, int]
+
+    def __call__(self, number: int, block: Block) -> T | None:
+        rows = self.labeller.rows(block)
+        if len(rows) != self.sizes.get(number, 0):
+            raise blocks_changed()
+        return self.part(rows) if len(rows) else None
 
 
 @dataclass(frozen=True, eq=False)
 class _Pick:
-    """Takes rows, by their positions among those of their class in a block.
+    """Picks rows, by their positions among those of their class in a block.
 
     Attributes
     ----------
-    wanted : of each block, for each class
+    wanted : positions in each block, for each class
+    labeller : makes labelled rows of a block
     """
 
     wanted: dict[int, list[IntArray]]
-    labels: _Labels
+    labeller: _Labeller
 
-    def __call__(self, number: int, block: Block) -> list[Labelled]:
-        rows = self.labels.put_on(block)
+    def __call__(self, number: int, block: Block) -> list[LabelledRows]:
+        rows = self.labeller.rows(block)
         taken = []
         for k, positions in enumerate(self.wanted[number]):
             mine = np.flatnonzero(rows.codes == k)
@@ -193,52 +179,64 @@ class _Pick:
         return [rows.at(np.sort(np.concatenate(taken)))]
 
 
+@dataclass(frozen=True, eq=False)
+class _Total(Generic[T]):
+    """The sum of a function over the small blocks that rows in memory are cut into."""
+
+    part: Callable[[LabelledRows], T]
+
+    def __call__(self, rows: LabelledRows) -> T:
+        return rows.total(self.part)
+
+
 def blocks_changed() -> ValueError:
-    """Return what is said of blocks that are not what they were at the first visit."""
+    """Return the error for blocks that differ from those of the first pass."""
     return ValueError(
-        "The blocks are not the same at every visit. Training visits them many times: each time "
-        "they are iterated over, the same blocks must come, in the same order."
+        "The blocks are not the same in every pass. Training reads them many times: each time they "
+        "are iterated over, the same blocks must come, in the same order."
     )
 
 
 @dataclass(frozen=True, eq=False)
-class Stream:
-    """Labelled rows that come in blocks.
+class RowStream:
+    """Labelled rows out of core.
 
     Attributes
     ----------
-    visitor : who knows the way to them
-    seen : what was seen of each block
+    source : gives the blocks
+    summaries : facts about each block
     classes : (K,) the labels, in order
-    factors : (K,) what the weights of each class are multiplied by, or None for ones
-    squash : what is done to the features, or None
+    factors : (K,) the class weights that the weights of the rows are multiplied by; None for ones
+    sphere_map : how rows are mapped to the sphere
     """
 
-    visitor: Visitor
-    seen: Sequence[Seen]
+    source: RowSource
+    summaries: Sequence[BlockSummary]
     classes: npt.NDArray[Any]
     factors: Array | None = None
-    squash: Squash | None = None
+    sphere_map: SphereMap = SphereMap(0.0)
+
+    in_memory = False
 
     def __len__(self) -> int:
         return sum(self.class_sizes)
 
     @property
-    def width(self) -> int:
-        """The number of features."""
-        return self.seen[0].n_features
+    def n_features(self) -> int:
+        """Number of features."""
+        return self.summaries[0].n_features
 
     @cached_property
     def _sizes(self) -> IntArray:
-        """How many rows of each class are in each block (B, K)."""
-        sizes = np.zeros((len(self.seen), len(self.classes)), dtype=np.intp)
-        for row, seen in zip(sizes, self.seen, strict=True):
-            row[np.searchsorted(self.classes, seen.labels)] = seen.sizes
+        """Number of rows of each class in each block (B, K)."""
+        sizes = np.zeros((len(self.summaries), len(self.classes)), dtype=np.intp)
+        for row, summary in zip(sizes, self.summaries, strict=True):
+            row[np.searchsorted(self.classes, summary.labels)] = summary.sizes
         return sizes
 
     @cached_property
     def class_sizes(self) -> list[int]:
-        """How many rows each class has."""
+        """Number of rows of each class."""
         sizes: list[int] = self._sizes.sum(axis=0).tolist()
         return sizes
 
@@ -246,184 +244,71 @@ class Stream:
     def class_weights(self) -> Array:
         """The (K,) weights of all rows of each class."""
         weights = np.zeros(len(self.classes))
-        for seen in self.seen:
-            weights[np.searchsorted(self.classes, seen.labels)] += seen.weights
+        for summary in self.summaries:
+            weights[np.searchsorted(self.classes, summary.labels)] += summary.weights
         return weights if self.factors is None else weights * self.factors
 
     @property
     def total_weight(self) -> float:
-        """The weight of all rows."""
+        """Weight of all rows."""
         return float(self.class_weights.sum())
 
-    def basis_size(self, n_representatives: int) -> int:
-        """Return how many representatives there are with so many of each class, at most."""
-        return sum(min(size, n_representatives) for size in self.class_sizes)
+    def on_sphere(self, sphere_map: SphereMap) -> RowStream:
+        """Return the same rows with another map to the sphere."""
+        return replace(self, sphere_map=sphere_map)
 
-    def squashed(self, squash: Squash | None) -> Stream:
-        """Return the rows squashed."""
-        return self if squash is None else replace(self, squash=squash)
+    def with_progress(self, on_rows: Callable[[int], None]) -> RowStream:
+        """Return the same rows with a listener for the number of rows read in a pass."""
+        return replace(self, source=self.source.with_progress(on_rows))
 
-    def telling(self, tell: Callable[[int, int], None]) -> Stream:
-        """Return the same; `tell` hears how many rows of a visit were seen, and of how many."""
-        n_rows = len(self)
-        return replace(self, visitor=self.visitor.telling(lambda done: tell(done, n_rows)))
-
-    def sum(self, part: PartOfRows[T]) -> T:
-        """Return the sum of what a function gives for the rows of each block."""
-        sizes = {seen.number: int(seen.sizes.sum()) for seen in self.seen}
-        total = self.visitor.sum(_OfRows(part, self._labels, sizes))
+    def sum_blocks(self, part: Callable[[LabelledRows], T]) -> T:
+        """Return the sum of a function over the blocks of the source, each whole."""
+        sizes = {summary.number: int(summary.sizes.sum()) for summary in self.summaries}
+        total = self.source.sum(_OfRows(part, self._labeller, sizes))
         if total is None:
             raise blocks_changed()
         return total
 
-    def pick(self, positions: Sequence[IntArray]) -> Labelled:
-        """Return some rows of each class, by their positions among those, in their own order."""
+    def total(self, part: Callable[[LabelledRows], T], executor: Executor) -> T:
+        """Return the sum of a function over small blocks; the source runs it, not the executor."""
+        del executor
+        return self.sum_blocks(_Total(part))
+
+    def length_sums(self) -> LengthSums:
+        """Return the sums of squared lengths of each block."""
+        return self.sum_blocks(LabelledRows.length_sums)
+
+    def pick(self, positions: Sequence[IntArray]) -> LabelledRows:
+        """Return some rows of each class, by their positions within it, in their own order."""
         starts = np.cumsum(self._sizes, axis=0) - self._sizes
         wanted: dict[int, list[IntArray]] = {}
-        for b, seen in enumerate(self.seen):
+        for b, summary in enumerate(self.summaries):
             inside = [
                 mine[(mine >= start) & (mine < start + size)] - start
                 for mine, start, size in zip(positions, starts[b], self._sizes[b], strict=True)
             ]
             if any(map(len, inside)):
-                wanted[seen.number] = inside
-        parts = self.visitor.sum(_Pick(wanted, self._labels), frozenset(wanted)) or []
+                wanted[summary.number] = inside
+        parts = self.source.sum(_Pick(wanted, self._labeller), frozenset(wanted)) or []
         if sum(map(len, parts)) != sum(map(len, positions)):
             raise blocks_changed()
-        return joined(parts)
+        return concatenate_rows(parts)
 
-    def in_memory(self) -> Labelled:
+    def load(self) -> LabelledRows:
         """Return all rows, in memory."""
         return self.pick([np.arange(size) for size in self.class_sizes])
 
-    def lengths(self, scales: Array | None) -> Lengths:
-        """Return what is known of the lengths of the rows."""
-        return self.sum(_Measure(scales))
-
     @property
-    def _labels(self) -> _Labels:
-        return _Labels(self.classes, self.factors, self.squash)
+    def _labeller(self) -> _Labeller:
+        return _Labeller(self.classes, self.factors, self.sphere_map)
 
 
-def joined(parts: Sequence[Labelled]) -> Labelled:
+def concatenate_rows(parts: Sequence[LabelledRows]) -> LabelledRows:
     """Return rows one after the other, in memory."""
     matrices = [part.X[:] for part in parts]
     X = csr_array(vstack(matrices)) if is_sparse(matrices[0]) else np.concatenate(matrices)
     weights = None
     if any(part.weights is not None for part in parts):
-        weights = np.concatenate([part.weight_of_each for part in parts])
-    return Labelled(X, np.concatenate([part.codes for part in parts]), parts[0].classes, weights)
-
-
-@dataclass(frozen=True, eq=False)
-class _Measure:
-    scales: Array | None
-
-    def __call__(self, rows: Labelled) -> Lengths:
-        return rows.lengths(self.scales)
-
-
-@dataclass(frozen=True, eq=False)
-class SumsOfClasses:
-    """What K-means needs, of each class."""
-
-    of: dict[int, ClusterSums]
-
-    def __add__(self, other: SumsOfClasses) -> SumsOfClasses:
-        both = dict(self.of)
-        for k, sums in other.of.items():
-            both[k] = both[k] + sums if k in both else sums
-        return SumsOfClasses(both)
-
-
-@dataclass(frozen=True, eq=False)
-class NearestSums:
-    """Adds up the rows nearest to each centroid.
-
-    Attributes
-    ----------
-    centroids : (Q, d) of each class that is still at work
-    placement : how rows are put on the sphere
-    """
-
-    centroids: dict[int, Array]
-    placement: Placement
-
-    def __call__(self, rows: Labelled) -> SumsOfClasses:
-        """Add up the rows of a block, class by class."""
-        found = {}
-        for k, centroids in self.centroids.items():
-            mine = np.flatnonzero(rows.codes == k)
-            if len(mine):
-                U = self.placement.put(rows.X[mine], centroids.dtype)
-                found[k] = nearest_sums(U, centroids, rows.weight_of_each[mine])
-        return SumsOfClasses(found)
-
-
-@dataclass(frozen=True, eq=False)
-class SumOfMoments:
-    """Adds up what the normal equations need."""
-
-    basis: WhiteBasis
-    placement: Placement
-
-    def __call__(self, rows: Labelled) -> Moments:
-        """Add up the rows of a block."""
-        return NormalEquations.moments(self.basis, Samples(rows, self.placement))
-
-
-@dataclass(frozen=True, eq=False)
-class SumOfLosses:
-    """Adds up the logistic loss.
-
-    Attributes
-    ----------
-    directions, kernel : of the representatives
-    inner, intercept : (m, K), (K,) of the scores
-    placement : how rows are put on the sphere
-    """
-
-    directions: Array
-    kernel: Kernel
-    inner: Array
-    intercept: Array
-    placement: Placement
-
-    def __call__(self, rows: Labelled) -> LossSums:
-        """Add up the rows of a block."""
-        samples = Samples(rows, self.placement)
-        return reduce(add, (self._of(samples, some) for some in samples.blocks))
-
-    def _of(self, samples: Samples, rows: slice) -> LossSums:
-        values = kernel_values(samples.directions(rows), self.directions, self.kernel)
-        codes, weights = samples.codes[rows], samples.weights[rows]
-        return LossSums.of(values, self.inner, self.intercept, codes, weights)
-
-
-@dataclass(frozen=True, eq=False)
-class LossesOfStream:
-    """Losses of rows that come in blocks."""
-
-    data: Stream
-    basis: WhiteBasis
-    placement: Placement
-
-    @property
-    def n_classes(self) -> int:
-        """The number of classes, K."""
-        return len(self.data.classes)
-
-    def inward(self, columns: Array) -> Array:
-        """Return the coefficients of the kernel values, of those of the white features."""
-        return self.basis.dual(columns)
-
-    def outward(self, columns: Array) -> Array:
-        """Return the sums over white features, of those over the kernel values."""
-        return self.basis.whiten(columns)
-
-    def sum(self, inner: Array, intercept: Array) -> LossSums:
-        """Visit all rows."""
-        basis = self.basis
-        return self.data.sum(
-            SumOfLosses(basis.directions, basis.kernel, inner, intercept, self.placement)
-        )
+        weights = np.concatenate([part.row_weights for part in parts])
+    codes = np.concatenate([part.codes for part in parts])
+    return replace(parts[0], X=X, codes=codes, weights=weights)

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from kmeans_kernel.core.arrays.blocking import Array, IntArray, row_blocks
-from kmeans_kernel.core.arrays.sparse import (
+from kmeans_kernel.core.arrays.matrices import (
+    Array,
+    IntArray,
     Matrix,
     dense,
     gathered_product_blocks,
@@ -22,6 +23,7 @@ from kmeans_kernel.core.arrays.sparse import (
     n_rows,
     paired_products,
     product_blocks,
+    row_blocks,
     row_width,
 )
 

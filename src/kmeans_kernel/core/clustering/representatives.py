@@ -1,36 +1,44 @@
-"""The representatives: each class on the sphere, clustered."""
+"""The representatives: each class on the sphere, clustered; in memory or out of core."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from kmeans_kernel.core.arrays.blocking import Array, IntArray
-from kmeans_kernel.core.arrays.executor import ALONE, Workers
-from kmeans_kernel.core.arrays.samples import Labelled, Placement, draw
-from kmeans_kernel.core.arrays.sparse import dense
+from kmeans_kernel.core.arrays.events import CentroidsMoved, ClassClustered, KMeansIteration
+from kmeans_kernel.core.arrays.execution import SERIAL, Run
+from kmeans_kernel.core.arrays.matrices import (
+    FLOAT64_UP_TO,
+    Array,
+    IntArray,
+    as_counts,
+    dense,
+)
+from kmeans_kernel.core.arrays.rows import LabelledRows, TrainingRows, draw
 from kmeans_kernel.core.arrays.sphere import unit_rows
-from kmeans_kernel.core.arrays.stream import NearestSums, Stream
+from kmeans_kernel.core.clustering.assignment import ClusterSums, nearest_sums
 from kmeans_kernel.core.clustering.spherical_kmeans import (
     Clustering,
-    Descent,
     Init,
     cluster,
     draw_centroids,
-    started,
+    each_row_its_own,
+    warm_started,
 )
-from kmeans_kernel.core.model.fitted_model import whole_if_so
-from kmeans_kernel.core.solvers.dual import DOUBLE_UP_TO
 
 # Centroids to start from, by the position of the class.
 Start: TypeAlias = Mapping[int, Array]
 
-# Where rows come in blocks, k-means++ draws its centroids from some: so many times as many.
+# A class after K-means: the clustering, the weight of the rows of each centroid, and the seconds
+# spent on the sphere and in K-means.
+_Clustered: TypeAlias = tuple[Clustering, npt.NDArray[Any], float, float]
+
+# Out of core, k-means++ draws its centroids from a sample of this many rows for each.
 _CANDIDATES = 20
 
 # Classes are clustered side by side when that keeps the workers busy for this share of the time,
@@ -38,131 +46,116 @@ _CANDIDATES = 20
 _BUSY_ENOUGH = 0.85
 
 
-class ClusterWatcher(Protocol):
-    """Someone to tell how the clustering goes."""
+class KMeansSettings(Protocol):
+    """The parameters of K-means, a part of the training configuration."""
 
-    def iteration(self, label: object, n_iter: int, deviation: float) -> None:
-        """Hear that K-means of the class `label` moved its centroids for the `n_iter`-th time."""
+    @property
+    def n_representatives(self) -> int:
+        """Q, the centroids of each class."""
 
-    def class_done(self, label: object, n_rows: int, found: Clustering) -> None:
-        """Hear that K-means of the class `label` ended."""
+    @property
+    def init(self) -> Init:
+        """How the first centroids are chosen."""
 
-    def visited(self, done: int, n_rows: int) -> None:
-        """Hear how many rows of a visit were seen, where rows come in blocks."""
+    @property
+    def tol(self) -> float:
+        """The deviation at which K-means stops."""
 
-    def moved(self, centroids: dict[int, Array]) -> None:
-        """Hear where the centroids of the classes are, where rows come in blocks."""
-
-
-class Unwatched:
-    """A watcher that does nothing."""
-
-    def iteration(self, label: object, n_iter: int, deviation: float) -> None:
-        """Do nothing."""
-
-    def class_done(self, label: object, n_rows: int, found: Clustering) -> None:
-        """Do nothing."""
-
-    def visited(self, done: int, n_rows: int) -> None:
-        """Do nothing."""
-
-    def moved(self, centroids: dict[int, Array]) -> None:
-        """Do nothing."""
-
-    def solving(self, m: int) -> None:
-        """Do nothing."""
-
-
-@dataclass(frozen=True)
-class KMeans:
-    """How to cluster.
-
-    Attributes
-    ----------
-    n_representatives : centroids of each class
-    init, tol, max_iter : see `cluster`
-    """
-
-    n_representatives: int
-    init: Init
-    tol: float
-    max_iter: int
+    @property
+    def max_iter(self) -> int:
+        """Most iterations."""
 
 
 @dataclass(frozen=True, eq=False)
-class Representation:
+class Representatives:
     """The representatives of all classes.
 
     Attributes
     ----------
     directions : (m, d) unit rows; float64 when they are few
-    owners : (m,) the position of the class of each
+    codes : (m,) the position of the class of each
     counts : (m,) the weight of the rows that each stands for
     n_iter : (K,) K-means iterations of each class; 0 for a class without rows
-    converged : (K,) whether K-means of each class reached the tolerance
-    seconds : spent on the sphere and in K-means, added up over the classes
+    deviations : (K,) δ at the end of each class's K-means; 0 for a class without rows
     """
 
     directions: Array
-    owners: IntArray
+    codes: IntArray
     counts: npt.NDArray[Any]
     n_iter: IntArray
-    converged: npt.NDArray[np.bool_]
-    seconds: dict[str, float]
-
-    @classmethod
-    def of(cls, clusters: dict[int, _Cluster], n_classes: int) -> Representation:
-        """Join the classes, by their positions; one without rows is not among them."""
-        present = sorted(clusters)
-        found = [clusters[k].found for k in present]
-        directions = np.concatenate([one.centroids for one in found])
-        if len(directions) <= DOUBLE_UP_TO:
-            directions = unit_rows(directions, dtype=np.float64)
-        else:
-            directions = directions.astype(np.float32, copy=False)
-        n_iter, converged = np.zeros(n_classes, dtype=np.intp), np.ones(n_classes, dtype=bool)
-        n_iter[present] = [one.n_iter for one in found]
-        converged[present] = [one.converged for one in found]
-        return cls(
-            directions=directions,
-            owners=np.repeat(present, [len(one.centroids) for one in found]),
-            counts=np.concatenate([clusters[k].counts for k in present]),
-            n_iter=n_iter,
-            converged=converged,
-            seconds={
-                "sphere": sum(one.sphere_seconds for one in clusters.values()),
-                "kmeans": sum(one.kmeans_seconds for one in clusters.values()),
-            },
-        )
+    deviations: Array
 
 
 def represent(
-    data: Labelled | Stream,
-    kmeans: KMeans,
-    placement: Placement,
+    rows: TrainingRows,
+    settings: KMeansSettings,
     rngs: Sequence[np.random.Generator],
-    watcher: ClusterWatcher,
-    workers: Workers = ALONE,
+    run: Run,
     start: Start | None = None,
-) -> Representation:
-    """Cluster every class, side by side where that keeps the workers busy, the largest first.
+) -> Representatives:
+    """Cluster every class on the sphere.
 
-    The rows of a class are asked for when it is clustered, perhaps from another thread, and no more
-    classes are held at a time than there are workers. There is one rng for each class. Classes
-    that are in `start` start from these centroids.
+    Parameters
+    ----------
+    rngs : one for each class
+    start : centroids to start from, for some classes
     """
     start = {} if start is None else start
-    if isinstance(data, Stream):
-        return _represent_stream(data, kmeans, placement, rngs, watcher, start)
+    with run.stage("clustering"):
+        if rows.in_memory:
+            clusters = _cluster_in_memory(rows.load(), settings, rngs, run, start)
+        else:
+            clusters = _OutOfCore(rows, settings, rngs, run).cluster(start)
+    spent = {
+        "sphere": sum(one[2] for one in clusters.values()),
+        "kmeans": sum(one[3] for one in clusters.values()),
+    }
+    run.split_stage("clustering", spent)
+    return _join(clusters, len(rows.classes))
 
-    def cluster_class(k: int) -> _Cluster:
-        return _cluster_class(data, k, kmeans, placement, rngs[k], watcher, workers, start.get(k))
 
-    sizes = [size for size in data.class_sizes if size]
-    hands = workers if busy_share(sizes, workers.count) >= _BUSY_ENOUGH else ALONE
-    largest_first = np.argsort(data.class_sizes)[::-1][: len(sizes)].tolist()
-    clusters = hands.map(cluster_class, largest_first)
-    return Representation.of(dict(zip(largest_first, clusters, strict=True)), len(data.classes))
+def _join(clusters: Mapping[int, _Clustered], n_classes: int) -> Representatives:
+    """Join the classes, by their positions; a class without rows is not among them."""
+    present = sorted(clusters)
+    found = [clusters[k][0] for k in present]
+    directions = np.concatenate([one.centroids for one in found])
+    if len(directions) <= FLOAT64_UP_TO:
+        directions = unit_rows(directions, dtype=np.float64)
+    else:
+        directions = directions.astype(np.float32, copy=False)
+    n_iter, deviations = np.zeros(n_classes, dtype=np.intp), np.zeros(n_classes)
+    n_iter[present] = [one.n_iter for one in found]
+    deviations[present] = [one.deviation for one in found]
+    return Representatives(
+        directions=directions,
+        codes=np.repeat(present, [len(one.centroids) for one in found]),
+        counts=np.concatenate([clusters[k][1] for k in present]),
+        n_iter=n_iter,
+        deviations=deviations,
+    )
+
+
+def _cluster_in_memory(
+    rows: LabelledRows,
+    settings: KMeansSettings,
+    rngs: Sequence[np.random.Generator],
+    run: Run,
+    start: Start,
+) -> dict[int, _Clustered]:
+    """Cluster the classes, side by side where that keeps the workers busy, the largest first.
+
+    The rows of a class are asked for when it is clustered, perhaps from another thread, and no more
+    classes are held at a time than there are workers.
+    """
+
+    def cluster_class(k: int) -> _Clustered:
+        return _cluster_class(rows, k, settings, rngs[k], run, start.get(k))
+
+    sizes = [size for size in rows.class_sizes if size]
+    side_by_side = busy_share(sizes, run.executor.count) >= _BUSY_ENOUGH
+    largest_first = np.argsort(rows.class_sizes)[::-1][: len(sizes)].tolist()
+    found = (run.executor if side_by_side else SERIAL).map(cluster_class, largest_first)
+    return dict(zip(largest_first, found, strict=True))
 
 
 def busy_share(sizes: Sequence[int], n_workers: int) -> float:
@@ -173,122 +166,173 @@ def busy_share(sizes: Sequence[int], n_workers: int) -> float:
     return sum(loads) / (n_workers * max(loads))
 
 
-@dataclass(frozen=True, eq=False)
-class _Cluster:
-    """A class after K-means, and the seconds it took."""
-
-    found: Clustering
-    counts: npt.NDArray[Any]
-    sphere_seconds: float
-    kmeans_seconds: float
-
-
 def _cluster_class(
-    data: Labelled,
+    data: LabelledRows,
     k: int,
-    kmeans: KMeans,
-    placement: Placement,
+    settings: KMeansSettings,
     rng: np.random.Generator,
-    watcher: ClusterWatcher,
-    workers: Workers,
+    run: Run,
     start: Array | None,
-) -> _Cluster:
+) -> _Clustered:
+    label = data.classes[k]
+
     def on_iteration(n_iter: int, deviation: float) -> None:
-        workers.checkpoint()
-        watcher.iteration(data.classes[k], n_iter, deviation)
+        run.executor.raise_if_cancelled()
+        if run.on_event is not None:
+            run.on_event(KMeansIteration(label, n_iter, deviation))
 
     began = perf_counter()
     rows = np.flatnonzero(data.codes == k)
     weights = None if data.weights is None else data.weights[rows]
     # Rows that will stand for themselves are kept as exactly as they came.
-    few = len(rows) <= kmeans.n_representatives
-    directions = placement.put(data.X[rows], np.float64 if few else np.float32)
+    few = len(rows) <= settings.n_representatives
+    directions = data.directions(rows, np.float64 if few else np.float32)
     on_sphere = perf_counter()
-    found = cluster(
-        directions,
-        kmeans.n_representatives,
-        init=kmeans.init,
-        tol=kmeans.tol,
-        max_iter=kmeans.max_iter,
-        rng=rng,
-        weights=weights,
-        on_iteration=on_iteration,
-        start=start,
-    )
-    watcher.class_done(data.classes[k], len(rows), found)
+    if few:
+        found = each_row_its_own(directions)
+    else:
+        found = cluster(
+            directions,
+            settings.n_representatives,
+            init=settings.init,
+            tol=settings.tol,
+            max_iter=settings.max_iter,
+            rng=rng,
+            weights=weights,
+            on_iteration=on_iteration,
+            start=start,
+        )
+    _report_class(run, label, len(rows), found)
     counts = np.bincount(found.labels, weights, minlength=len(found.centroids))
-    return _Cluster(found, whole_if_so(counts), on_sphere - began, perf_counter() - on_sphere)
+    return found, as_counts(counts), on_sphere - began, perf_counter() - on_sphere
 
 
-def _represent_stream(
-    data: Stream,
-    kmeans: KMeans,
-    placement: Placement,
-    rngs: Sequence[np.random.Generator],
-    watcher: ClusterWatcher,
-    start: Start,
-) -> Representation:
-    """Cluster the classes of rows that come in blocks, all at once: a visit moves all centroids."""
-    began = perf_counter()
-    clusters, descents = _first_centroids(data, kmeans, placement, rngs)
-    descents = {k: Descent(started(one.centroids, start.get(k))) for k, one in descents.items()}
-    on_sphere = perf_counter() - began
-    sums = data.sum(NearestSums(_centroids(descents), placement)).of if descents else {}
-    at_work = dict(descents)
-    while at_work:
-        for k, descent in at_work.items():
-            everywhere = np.arange(len(descent.centroids))
-            descents[k], _ = descent.step(sums[k].sums, everywhere)
-            watcher.iteration(data.classes[k], descents[k].n_iter, descents[k].deviation)
-        watcher.moved(_centroids(descents))
-        moved = {k: descents[k] for k in at_work}
-        sums |= data.sum(NearestSums(_centroids(moved), placement)).of
-        at_work = {k: d for k, d in moved.items() if d.goes_on(kmeans.tol, kmeans.max_iter)}
-        for k in moved.keys() - at_work.keys():
-            found = descents[k].ended(kmeans.tol)
-            watcher.class_done(data.classes[k], data.class_sizes[k], found)
-            clusters[k] = _Cluster(found, whole_if_so(sums[k].counts), 0.0, 0.0)
-    return replace(
-        Representation.of(clusters, len(data.classes)),
-        seconds={"sphere": on_sphere, "kmeans": perf_counter() - began - on_sphere},
-    )
+def _report_class(run: Run, label: object, n_rows: int, found: Clustering) -> None:
+    if run.on_event is not None:
+        run.on_event(
+            ClassClustered(label, n_rows, len(found.centroids), found.n_iter, found.deviation)
+        )
 
 
-def _centroids(descents: dict[int, Descent]) -> dict[int, Array]:
-    return {k: descent.centroids for k, descent in descents.items()}
+@dataclass(frozen=True, eq=False)
+class ClassSums:
+    """The sums that K-means needs, of each class; those of all rows are the sum of the blocks'."""
+
+    of: dict[int, ClusterSums]
+
+    def __add__(self, other: ClassSums) -> ClassSums:
+        both = dict(self.of)
+        for k, sums in other.of.items():
+            both[k] = both[k] + sums if k in both else sums
+        return ClassSums(both)
 
 
-def _first_centroids(
-    data: Stream, kmeans: KMeans, placement: Placement, rngs: Sequence[np.random.Generator]
-) -> tuple[dict[int, _Cluster], dict[int, Descent]]:
-    """Return the classes that are clustered already, having few rows, and where others start."""
-    q, sizes = kmeans.n_representatives, data.class_sizes
-    wanted = [
-        np.arange(size) if size <= q else _candidates(size, kmeans, rng)
-        for size, rng in zip(sizes, rngs, strict=True)
-    ]
-    picked = data.pick(wanted)
-    clusters: dict[int, _Cluster] = {}
-    descents: dict[int, Descent] = {}
-    for k, (size, rng) in enumerate(zip(sizes, rngs, strict=True)):
-        mine = picked.at(np.flatnonzero(picked.codes == k))
-        if size <= q:
-            rows = dense(placement.put(mine.X, np.float64))
-            found = Clustering(rows, np.arange(size), 1, 0.0, True)
-            clusters[k] = _Cluster(found, whole_if_so(mine.weight_of_each), 0.0, 0.0)
-            continue
-        rows = placement.put(mine.X, np.float32)
-        if kmeans.init == "k-means++":
-            first = draw_centroids(rows, q, "k-means++", rng, mine.weights)
-        else:
-            first = np.argsort(np.argsort(wanted[k]))  # they came in their own order
-        descents[k] = Descent(dense(rows[first]))
-    return clusters, descents
+@dataclass(frozen=True, eq=False)
+class NearestSums:
+    """Adds up the rows nearest to each centroid, in a block of rows.
+
+    Attributes
+    ----------
+    centroids : (Q, d) of each class whose K-means goes on
+    """
+
+    centroids: Mapping[int, Array]
+
+    def __call__(self, rows: LabelledRows) -> ClassSums:
+        """Add up the rows of a block, class by class."""
+        found = {}
+        for k, centroids in self.centroids.items():
+            mine = np.flatnonzero(rows.codes == k)
+            if len(mine):
+                U = rows.directions(mine, centroids.dtype)
+                found[k] = nearest_sums(U, centroids, rows.row_weights[mine])
+        return ClassSums(found)
 
 
-def _candidates(size: int, kmeans: KMeans, rng: np.random.Generator) -> IntArray:
-    """Return the positions of rows to start from, or to draw these from."""
-    q = kmeans.n_representatives
-    if kmeans.init == "k-means++":
-        return draw(size, min(size, _CANDIDATES * q), rng)
-    return rng.choice(size, q, replace=False)
+@dataclass(frozen=True, eq=False)
+class _OutOfCore:
+    """K-means of all classes at once, on rows out of core: one pass moves all centroids."""
+
+    rows: TrainingRows
+    settings: KMeansSettings
+    rngs: Sequence[np.random.Generator]
+    run: Run
+
+    def cluster(self, start: Start) -> dict[int, _Clustered]:
+        """Return the classes after K-means."""
+        began = perf_counter()
+        clusters, states = self._first_centroids()
+        states = {k: Clustering(warm_started(c, start.get(k))) for k, c in states.items()}
+        on_sphere = perf_counter() - began
+        ended = self._iterate(states)
+        in_kmeans = perf_counter() - began - on_sphere
+        for k, (found, counts) in ended.items():
+            clusters[k] = (found, counts, 0.0, 0.0)
+        first = min(clusters)  # the time is that of all classes together
+        clusters[first] = (*clusters[first][:2], on_sphere, in_kmeans)
+        return clusters
+
+    def _iterate(
+        self, states: dict[int, Clustering]
+    ) -> dict[int, tuple[Clustering, npt.NDArray[Any]]]:
+        """Move the centroids until K-means of every class ends; return them with their counts."""
+        tol, max_iter = self.settings.tol, self.settings.max_iter
+        sums = self._nearest_sums(states) if states else {}
+        ended, at_work = {}, dict(states)
+        while at_work:
+            for k, state in at_work.items():
+                states[k], _ = state.step(sums[k].sums, np.arange(len(state.centroids)))
+                self._report_iteration(k, states[k])
+            if self.run.on_event is not None:
+                self.run.on_event(CentroidsMoved(_centroids(states)))
+            moved = {k: states[k] for k in at_work}
+            sums |= self._nearest_sums(moved)
+            at_work = {k: state for k, state in moved.items() if state.goes_on(tol, max_iter)}
+            for k in moved.keys() - at_work.keys():
+                label, n_rows = self.rows.classes[k], self.rows.class_sizes[k]
+                _report_class(self.run, label, n_rows, states[k])
+                ended[k] = states[k], as_counts(sums[k].counts)
+        return ended
+
+    def _nearest_sums(self, states: dict[int, Clustering]) -> dict[int, ClusterSums]:
+        return self.rows.sum_blocks(NearestSums(_centroids(states))).of
+
+    def _report_iteration(self, k: int, state: Clustering) -> None:
+        if self.run.on_event is not None:
+            label = self.rows.classes[k]
+            self.run.on_event(KMeansIteration(label, state.n_iter, state.deviation))
+
+    def _first_centroids(self) -> tuple[dict[int, _Clustered], dict[int, Array]]:
+        """Return the classes whose few rows stand for themselves, and centroids of the others."""
+        q, sizes = self.settings.n_representatives, self.rows.class_sizes
+        wanted = [
+            np.arange(size) if size <= q else self._candidates(size, rng)
+            for size, rng in zip(sizes, self.rngs, strict=True)
+        ]
+        picked = self.rows.pick(wanted)
+        clusters: dict[int, _Clustered] = {}
+        first: dict[int, Array] = {}
+        for k, (size, rng) in enumerate(zip(sizes, self.rngs, strict=True)):
+            mine = picked.at(np.flatnonzero(picked.codes == k))
+            if size <= q:
+                found = each_row_its_own(mine.directions())
+                clusters[k] = (found, as_counts(mine.row_weights), 0.0, 0.0)
+                continue
+            directions = mine.directions(dtype=np.float32)
+            if self.settings.init == "k-means++":
+                chosen = draw_centroids(directions, q, "k-means++", rng, mine.weights)
+            else:
+                chosen = np.argsort(np.argsort(wanted[k]))  # they came in their own order
+            first[k] = dense(directions[chosen])
+        return clusters, first
+
+    def _candidates(self, size: int, rng: np.random.Generator) -> IntArray:
+        """Return the positions of rows to start from, or to draw the first centroids from."""
+        q = self.settings.n_representatives
+        if self.settings.init == "k-means++":
+            return draw(size, min(size, _CANDIDATES * q), rng)
+        return rng.choice(size, q, replace=False)
+
+
+def _centroids(states: Mapping[int, Clustering]) -> dict[int, Array]:
+    return {k: state.centroids for k, state in states.items()}

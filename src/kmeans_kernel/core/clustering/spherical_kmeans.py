@@ -8,13 +8,12 @@ deviation are float64 always.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from kmeans_kernel.core.arrays.blocking import Array, IntArray
-from kmeans_kernel.core.arrays.sparse import Matrix, dense, n_rows
+from kmeans_kernel.core.arrays.matrices import Array, IntArray, Matrix, dense, n_rows
 from kmeans_kernel.core.arrays.sphere import unit_rows
 from kmeans_kernel.core.clustering.assignment import (
     assign,
@@ -28,42 +27,25 @@ OnIteration: TypeAlias = Callable[[int, float], None]
 
 _SHORTEST_SUM = 1e-12
 
-# Sums are kept up by the rows that change cluster, and computed anew now and then.
+# Sums are updated by the rows that change cluster; rounding adds up, so they are computed anew now
+# and then.
 _ITERATIONS_BETWEEN_FULL_SUMS = 50
 
 
 @dataclass(frozen=True, eq=False)
 class Clustering:
-    """What K-means found: Q centroids and, for each of the n rows, where it belongs.
+    """The state of K-means: Q centroids and, once it has ended, the cluster of each of the n rows.
 
     Attributes
     ----------
     centroids : (Q, d) unit rows
-    labels : (n,) the centroid nearest to each row
-    n_iter : how often the centroids were moved
-    deviation : δ at the last move
-    converged : whether δ fell to the tolerance
-    """
-
-    centroids: Array
-    labels: IntArray
-    n_iter: int
-    deviation: float
-    converged: bool
-
-
-@dataclass(frozen=True, eq=False)
-class Descent:
-    """K-means on its way.
-
-    Attributes
-    ----------
-    centroids : (Q, d) unit rows
-    n_iter : how often they were moved
+    labels : (n,) the centroid nearest to each row; empty while K-means is under way
+    n_iter : number of moves of the centroids
     deviation : δ at the last move
     """
 
     centroids: Array
+    labels: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     n_iter: int = 0
     deviation: float = np.inf
 
@@ -71,14 +53,7 @@ class Descent:
         """Say whether there is to be another move: step 9."""
         return self.deviation > tol and self.n_iter < max_iter
 
-    def ended(self, tol: float) -> Clustering:
-        """Return where it ended, without labels."""
-        nothing = np.empty(0, dtype=np.intp)
-        return Clustering(
-            self.centroids, nothing, self.n_iter, self.deviation, self.deviation <= tol
-        )
-
-    def step(self, sums: Array, touched: IntArray) -> tuple[Descent, Array]:
+    def step(self, sums: Array, touched: IntArray) -> tuple[Clustering, Array]:
         """Move the `touched` centroids to the sums (Q, d) of their rows: steps 6 to 8.
 
         Returns the (Q,) distances that they moved, too.
@@ -88,7 +63,10 @@ class Descent:
         chords[touched] = distances(moved, self.centroids[touched])
         centroids = self.centroids.copy()
         centroids[touched] = moved
-        return Descent(centroids, self.n_iter + 1, mean_deviation(chords)), chords
+        step = Clustering(
+            centroids, self.labels, n_iter=self.n_iter + 1, deviation=mean_deviation(chords)
+        )
+        return step, chords
 
 
 def cluster(
@@ -111,31 +89,34 @@ def cluster(
     """
     n = n_rows(X)
     if n_clusters >= n:
-        return Clustering(dense(X).copy(), np.arange(n), 1, 0.0, True)
+        return each_row_its_own(X)
     centroids = dense(X[draw_centroids(X, n_clusters, init, rng, weights)])  # step 2
-    centroids = started(centroids, start)
+    centroids = warm_started(centroids, start)
     weights = np.ones(n) if weights is None else weights
     found = assign(X, centroids)  # steps 3 and 4
     sums = cluster_sums(X, found.labels, n_clusters, weights)  # step 5
     touched = np.arange(n_clusters)  # the centroids that may move
-    descent = Descent(centroids)
-    while descent.goes_on(tol, max_iter):
-        descent, chords = descent.step(sums, touched)
+    state = Clustering(centroids)
+    while state.goes_on(tol, max_iter):
+        state, chords = state.step(sums, touched)
         before = found
-        found = reassign(X, descent.centroids, before, turned_angles(chords))  # 3 and 4 again
-        if descent.n_iter % _ITERATIONS_BETWEEN_FULL_SUMS == 0:
+        found = reassign(X, state.centroids, before, turned_angles(chords))  # 3 and 4 again
+        if state.n_iter % _ITERATIONS_BETWEEN_FULL_SUMS == 0:
             sums = cluster_sums(X, found.labels, n_clusters, weights)
             touched = np.arange(n_clusters)
         else:
             touched = update_sums(sums, X, before.labels, found.labels, weights)
         if on_iteration is not None:
-            on_iteration(descent.n_iter, descent.deviation)
-    return Clustering(
-        descent.centroids, found.labels, descent.n_iter, descent.deviation, descent.deviation <= tol
-    )
+            on_iteration(state.n_iter, state.deviation)
+    return replace(state, labels=found.labels)
 
 
-def started(drawn: Array, start: Array | None) -> Array:
+def each_row_its_own(X: Matrix) -> Clustering:
+    """Return the clustering in which each unit row is its own centroid."""
+    return Clustering(dense(X).copy(), np.arange(n_rows(X)), n_iter=1, deviation=0.0)
+
+
+def warm_started(drawn: Array, start: Array | None) -> Array:
     """Return centroids that were drawn, the first of them replaced by those to start from."""
     if start is None:
         return drawn

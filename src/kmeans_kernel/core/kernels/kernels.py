@@ -1,44 +1,120 @@
-"""Kernels as values: each is an elementwise function of a matrix of cosines, applied in place."""
+"""Kernels as values, found by name in one registry, and their matrices.
+
+A kernel is an elementwise function of the cosine c between unit rows, applied in place. To add one,
+write a frozen dataclass with the methods of `Kernel` here and decorate it with `@register`; its
+counterparts for ONNX and JavaScript stand under the same name in export/onnx/_kernels.py and
+export/web/page/kernels.js, and tests/vectors holds all three to the same values.
+
+The fields of the dataclass are the parameters of the kernel. A kernel with a field `gamma` can be
+tuned: the search replaces `gamma`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Iterator
+from dataclasses import Field, asdict, dataclass, field, fields
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from kmeans_kernel.core.arrays.blocking import Array, IntArray, blocks_of, column_blocks
-from kmeans_kernel.core.arrays.executor import ALONE, Workers, shares
-from kmeans_kernel.core.arrays.triangles import TwoTriangles
+from kmeans_kernel.core.arrays.execution import SERIAL, Executor
+from kmeans_kernel.core.arrays.matrices import Array, IntArray, Matrix, blocks_of, column_blocks
 
-# Cosines this close to one are those of a row with itself: the root makes much of rounding.
+# Cosines this close to one are those of a row with itself: the root of 1 − c would magnify their
+# rounding.
 TIP = 1e-13
 
-# Rows of a tile; its columns are a column block.
+# Rows of a tile of a kernel matrix; its columns are a column block.
 _TILE_HEIGHT = 512
 
 
 class Kernel(Protocol):
     """An elementwise function of cosines."""
 
+    name: ClassVar[str]
+
     def apply(self, out: Array) -> None:
         """Replace the cosines in `out` by kernel values."""
 
     def derivative(self, cosines: Array) -> Array:
-        """Return the slope of the kernel at each cosine."""
+        """Return the derivative of the kernel by the cosine, at each cosine."""
 
     @property
     def steepness(self) -> float:
-        """How much more than the cosine the value changes, at most, for a change of a millionth."""
+        """Largest change of the value, in units of the change of the cosine, within a millionth."""
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether the kernel is differentiable at a cosine of one."""
 
 
+KERNELS: dict[str, type[Any]] = {}
+
+KernelType = TypeVar("KernelType", bound=type[Any])
+
+
+def register(kernel: KernelType) -> KernelType:
+    """Add a kernel to the registry under its name."""
+    KERNELS[kernel.name] = kernel
+    return kernel
+
+
+def parameter(least: float, most: float, *, above: bool = False) -> Any:
+    """Return a field of a kernel: a number from `least`, or above it, up to `most`."""
+    return field(metadata={"least": least, "most": most, "above": above})
+
+
+def kernel_parameters(kernel: type[Any]) -> tuple[Field[Any], ...]:
+    """Return the parameters of a kernel, with their ranges as metadata."""
+    return fields(kernel)
+
+
+def kernel_to_dict(kernel: Kernel) -> dict[str, Any]:
+    """Return a kernel as a dictionary: its name and its parameters."""
+    return {"name": kernel.name, **asdict(kernel)}  # type: ignore[call-overload]
+
+
+def kernel_from_dict(tree: dict[str, Any]) -> Kernel:
+    """Return the kernel that a dictionary describes; ValueError if it describes none."""
+    values = dict(tree)
+    kernel = KERNELS.get(values.pop("name", None))
+    if kernel is None:
+        raise ValueError(f"its kernel is {tree.get('name')!r}")
+    if set(values) != {one.name for one in fields(kernel)}:
+        raise ValueError(f"its kernel {kernel.name} has parameters {sorted(values)}")
+    for one in fields(kernel):
+        check_parameter(kernel, one, values[one.name])
+    found: Kernel = kernel(**values)
+    return found
+
+
+def check_parameter(kernel: type[Any], parameter: Field[Any], value: Any) -> None:
+    """Raise ValueError unless a value is in the range of a kernel's parameter."""
+    least, most = parameter.metadata["least"], parameter.metadata["most"]
+    kinds = int if parameter.type == "int" else (int, float)
+    inside = (
+        isinstance(value, kinds)
+        and not isinstance(value, bool)
+        and (value > least if parameter.metadata["above"] else value >= least)
+        and value <= most
+    )
+    if not inside:
+        what = "a whole number" if parameter.type == "int" else "a number"
+        bound = "above" if parameter.metadata["above"] else "of at least"
+        raise ValueError(
+            f"{parameter.name} of the kernel {kernel.name!r} must be {what} {bound} {least:g} and "
+            f"at most {most:g}, got {value!r}"
+        )
+
+
+@register
 @dataclass(frozen=True)
 class Polynomial:
     """Ω = cᵈ, for a whole degree d of at least 1. The paper's is d = 4."""
 
-    degree: int
+    name: ClassVar[str] = "poly"
+
+    degree: int = parameter(1, 1000)
 
     def apply(self, out: Array) -> None:
         """Replace the cosines in `out` by their powers: square and multiply, bit by bit."""
@@ -58,12 +134,20 @@ class Polynomial:
         """The slope at a cosine of one."""
         return float(self.degree)
 
+    @property
+    def is_smooth(self) -> bool:
+        """True."""
+        return True
 
+
+@register
 @dataclass(frozen=True)
 class Gaussian:
     """Ω = exp(−2γ(1 − c)), which is exp(−γ‖x − x'‖²) for unit vectors."""
 
-    gamma: float
+    name: ClassVar[str] = "rbf"
+
+    gamma: float = parameter(0.0, 1e6, above=True)
 
     def apply(self, out: Array) -> None:
         """Replace the cosines in `out` by the Gaussian of their distances."""
@@ -80,7 +164,13 @@ class Gaussian:
         """The slope at a cosine of one."""
         return 2.0 * self.gamma
 
+    @property
+    def is_smooth(self) -> bool:
+        """True."""
+        return True
 
+
+@register
 @dataclass(frozen=True)
 class Laplacian:
     """Ω = exp(−2√(γ(1 − c))), which is exp(−√(2γ) ‖x − x'‖) for unit vectors.
@@ -89,7 +179,9 @@ class Laplacian:
     abruptly.
     """
 
-    gamma: float
+    name: ClassVar[str] = "laplacian"
+
+    gamma: float = parameter(0.0, 1e6, above=True)
 
     def apply(self, out: Array) -> None:
         """Replace the cosines in `out` by the exponential of their distances."""
@@ -109,86 +201,107 @@ class Laplacian:
 
     @property
     def steepness(self) -> float:
-        """How far the tip falls within a millionth."""
+        """The fall from the tip within a millionth."""
         return 2e3 * float(np.sqrt(self.gamma))
 
+    @property
+    def is_smooth(self) -> bool:
+        """False: it has a tip."""
+        return False
 
-def sharpened(directions: Array, kernel: Kernel) -> Array:
-    """Return unit rows fit for the kernel.
+
+@register
+@dataclass(frozen=True)
+class ExponentialPower:
+    """Ω = exp(−(√(2γ(1 − c)))^q), which is exp(−(√γ ‖x − x'‖)^q) for unit vectors, 0 < q ≤ 2.
+
+    The family between the exponential and the Gaussian kernel, also called powered exponential:
+    q = 2 is `Gaussian(γ)`, and q = 1 is `Laplacian(γ / 2)`. It is positive definite for q up to 2.
+    """
+
+    name: ClassVar[str] = "exponential_power"
+
+    gamma: float = parameter(0.0, 1e6, above=True)
+    exponent: float = parameter(0.0, 2.0, above=True)
+
+    def apply(self, out: Array) -> None:
+        """Replace the cosines in `out` by the exponential of a power of their distances."""
+        np.subtract(1.0, out, out=out)
+        np.multiply(out, out > TIP, out=out)
+        np.multiply(out, 2.0 * self.gamma, out=out)
+        np.power(out, self.exponent / 2.0, out=out)
+        np.negative(out, out=out)
+        np.exp(out, out=out)
+
+    def derivative(self, cosines: Array) -> Array:
+        """Return γ q u^(q/2 − 1) exp(−u^(q/2)) with u = 2γ(1 − c); zero at the tip, if q < 2."""
+        gaps = 1.0 - cosines
+        tip = gaps < TIP
+        u = 2.0 * self.gamma * np.where(tip, 1.0, np.maximum(gaps, TIP))
+        half = self.exponent / 2.0
+        slopes = self.gamma * self.exponent * u ** (half - 1.0) * np.exp(-(u**half))
+        at_tip = 2.0 * self.gamma if self.is_smooth else 0.0
+        return np.where(tip, at_tip, slopes)
+
+    @property
+    def steepness(self) -> float:
+        """The fall from a cosine of one within a millionth."""
+        return float((2e-6 * self.gamma) ** (self.exponent / 2.0) * 1e6)
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether it is the Gaussian."""
+        return self.exponent == 2.0
+
+
+def unit_rows_for(kernel: Kernel, directions: Array) -> Array:
+    """Return unit rows precise enough for the kernel.
 
     Rows of float32 have a length of one but for rounding. A cosine is off by as much, which the
-    root at the tip of a Laplacian makes a thousand times larger.
+    root at the tip of a kernel that is not smooth makes a thousand times larger.
     """
-    if isinstance(kernel, Laplacian) and directions.dtype != np.float64:
+    if not kernel.is_smooth and directions.dtype != np.float64:
         wide = directions.astype(np.float64)
         lengths = np.linalg.norm(wide, axis=1, keepdims=True)
         return np.asarray(wide / np.where(lengths > 0, lengths, 1.0))
     return directions
 
 
-def gram_matrix(
-    directions: Array, kernel: Kernel, dtype: npt.DTypeLike, workers: Workers = ALONE
-) -> TwoTriangles:
-    """Return the symmetric (m, m) kernel matrix of unit rows, in a fresh buffer of `dtype`.
+def kernel_values(U: Matrix, directions: Array, kernel: Kernel) -> Array:
+    """Return the (n, m) kernel values of unit rows with representatives, in float64."""
+    values = U.astype(np.float64, copy=False) @ directions.astype(np.float64, copy=False).T
+    kernel.apply(values)
+    return np.asarray(values)
 
-    Products and kernel are computed in float64 and rounded once, when stored. Float32 products of
-    many terms are off by far more than that rounding, and the solve, however exact, would then
-    solve another system.
-    """
-    out = TwoTriangles.empty(len(directions), dtype)
+
+def kernel_matrix(directions: Array, kernel: Kernel, executor: Executor = SERIAL) -> Array:
+    """Return the symmetric (m, m) kernel matrix of unit rows, in float64."""
+    out = np.empty((len(directions), len(directions)))
 
     def fill(rows: slice) -> None:
-        for columns, tile in _tiles_beside(directions, kernel, rows):
-            out.store(rows, columns, tile)
+        for columns, tile in tiles_up_to_diagonal(directions, kernel, rows):
+            out[columns, rows] = tile.T
+            # A diagonal tile is symmetric but for rounding: its lower part counts.
+            below: Any = rows != columns or np.tril(np.ones(tile.shape, dtype=bool), -1)
+            np.copyto(out[rows, columns], tile, where=below)
 
-    workers.map(fill, _rows_of_tiles(len(directions)))
+    executor.map(fill, tile_rows(len(directions)))
     return out
 
 
-@dataclass(frozen=True, eq=False)
-class ExactGram:
-    """The kernel matrix of unit rows, computed in float64 whenever it is multiplied by."""
-
-    directions: Array
-    kernel: Kernel
-    workers: Workers = ALONE
-
-    def multiply(self, V: Array) -> Array:
-        """Return the matrix times V (m, K)."""
-
-        def part(share: Sequence[slice]) -> Array:
-            out = np.zeros_like(V)
-            for rows in share:
-                for columns, tile in _tiles_beside(self.directions, self.kernel, rows):
-                    out[rows] += tile @ V[columns]
-                    if rows != columns:
-                        out[columns] += tile.T @ V[rows]
-            return out
-
-        parts = self.workers.map(part, shares(_rows_of_tiles(len(V)), self.workers))
-        return np.asarray(sum(parts))
-
-    def multiply_rows(self, V: Array, rows: IntArray) -> Array:
-        """Return some rows of the matrix times V (m, K)."""
-        out = np.zeros((len(rows), V.shape[1]))
-        for columns, tile in _tiles(
-            self.directions, self.kernel, rows, list(column_blocks(len(V)))
-        ):
-            out += tile @ V[columns]
-        return out
-
-
-def _rows_of_tiles(m: int) -> list[slice]:
+def tile_rows(m: int) -> list[slice]:
     """Cut m rows into the heights of tiles; the longest rows of tiles, the last, come first."""
     return list(blocks_of(m, _TILE_HEIGHT))[::-1]
 
 
-def _tiles_beside(directions: Array, kernel: Kernel, rows: slice) -> Iterator[tuple[slice, Array]]:
+def tiles_up_to_diagonal(
+    directions: Array, kernel: Kernel, rows: slice
+) -> Iterator[tuple[slice, Array]]:
     """Compute these rows of the kernel matrix, tile by tile, up to the diagonal."""
-    return _tiles(directions, kernel, rows, [*column_blocks(rows.start), rows])
+    return kernel_tiles(directions, kernel, rows, [*column_blocks(rows.start), rows])
 
 
-def _tiles(
+def kernel_tiles(
     directions: Array, kernel: Kernel, rows: slice | IntArray, columns: list[slice]
 ) -> Iterator[tuple[slice, Array]]:
     """Compute these rows and columns of the kernel matrix in float64, tile by tile.

@@ -1,8 +1,10 @@
-"""Which features matter: scales learned from the gradients of a fitted model.
+"""The average gradient outer product (AGOP) of the scores, and feature scales from its diagonal.
 
 A feature whose change does not move the scores only blurs the distances between rows. So each is
 multiplied by the root-mean-square gradient of the scores with respect to it, and the model is
-fitted again.
+fitted again: recursive feature machines with a diagonal metric (Radhakrishnan et al., "Mechanism
+for feature learning in neural networks and backpropagation-free machine learning models", Science
+383, 2024). Gradients are by the features after the asinh transform, if the model has one.
 """
 
 from __future__ import annotations
@@ -11,8 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kmeans_kernel.core.arrays.blocking import Array, blocks_of
-from kmeans_kernel.core.arrays.sparse import Matrix, dense
+from kmeans_kernel.core.arrays.matrices import Array, Matrix, blocks_of, dense
 from kmeans_kernel.core.arrays.sphere import unit_rows
 from kmeans_kernel.core.model.fitted_model import FittedModel
 
@@ -28,7 +29,7 @@ _BLOCK_ROWS = 512
 def learn_scales(model: FittedModel, X: Matrix, weights: Array) -> Array:
     """Return the (d,) scales that a model suggests, their mean square being one.
 
-    They are those of the features as they come, whatever scales the model has.
+    They replace the scales that the model has.
     """
     mean = np.average(squared_gradients(model, X), axis=0, weights=weights)
     importance = np.sqrt(mean)
@@ -47,10 +48,10 @@ def squared_gradients(model: FittedModel, X: Matrix) -> Array:
     return out
 
 
-def outer_gradients(model: FittedModel, X: Matrix, weights: Array) -> Array:
-    """Return the (d, d) mean of the outer products of the gradients, summed over the classes.
+def average_gradient_outer_product(model: FittedModel, X: Matrix, weights: Array) -> Array:
+    """Return the (d, d) weighted mean of the outer products of the gradients, over all classes.
 
-    Its diagonal is the mean of the squared gradients; beside it, it knows which features matter
+    Its diagonal is the mean of the squared gradients; the rest tells which features matter
     together.
     """
     out = np.zeros((X.shape[1], X.shape[1]))
@@ -68,12 +69,13 @@ def _gradients(model: FittedModel, X: Array) -> Iterator[Array]:
     With u = [s∘x, r] / ‖[s∘x, r]‖ and c = uᵀξ, a score is Σ κ(c) a and its gradient
     s∘(I − u uᵀ) Σ κ'(c) a ξ / ‖[s∘x, r]‖, without its last component.
     """
-    d = X.shape[1]
-    scales = np.ones(d) if model.feature_scales is None else model.feature_scales
+    sphere_map, d = model.sphere_map, X.shape[1]
+    X = sphere_map.transform(X)
+    scales = np.ones(d) if sphere_map.scales is None else sphere_map.scales
     directions = model.directions.astype(np.float64)
-    U = unit_rows(X, model.lift, np.float64, model.feature_scales)
+    U = unit_rows(X, sphere_map.lift, np.float64, sphere_map.scales)
     with np.errstate(over="ignore"):  # a row of no finite length has no slope
-        lengths = np.hypot(np.linalg.norm(X * scales, axis=1), model.lift)
+        lengths = np.hypot(np.linalg.norm(X * scales, axis=1), sphere_map.lift)
     lengths = np.where(lengths > 0, lengths, 1.0)[:, None]
     cosines = U @ directions.T
     slopes = model.kernel.derivative(cosines)

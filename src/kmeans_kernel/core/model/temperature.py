@@ -1,4 +1,7 @@
-"""From scores to probabilities: the temperature of the softmax."""
+"""Temperature scaling: probabilities as the softmax of scores, calibrated on held-out rows.
+
+C. Guo et al., "On Calibration of Modern Neural Networks", ICML 2017.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
-from kmeans_kernel.core.arrays.blocking import Array, IntArray
+from kmeans_kernel.core.arrays.matrices import Array, IntArray
 
 _COLDEST, _HOTTEST = 1e-3, 1e2
 
@@ -16,7 +19,7 @@ def fit_temperature(scores: Array, codes: IntArray, weights: Array) -> float:
 
     Parameters
     ----------
-    scores : (n, K) of samples that were held out
+    scores : (n, K) of held-out samples
     codes : (n,) the columns of their classes
     weights : (n,)
     """
@@ -29,12 +32,12 @@ def fit_temperature(scores: Array, codes: IntArray, weights: Array) -> float:
     return float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded").x))
 
 
-def chance_losses(scores: Array, codes: IntArray, weights: Array) -> Array:
-    """Return the (n,) squared errors of the probabilities of held-out samples.
+def brier_losses(scores: Array, codes: IntArray, weights: Array) -> Array:
+    """Return the (n,) Brier scores of held-out samples: the squared errors of their probabilities.
 
-    They are the softmax of the scores at the temperature that suits them best, so that scores of
-    any scale compare.
+    Probabilities are the softmax of the scores at the temperature with the least log-loss, so that
+    scores of any scale compare.
     """
-    chances = softmax(scores / fit_temperature(scores, codes, weights), axis=1)
-    chances[np.arange(len(codes)), codes] -= 1.0
-    return np.asarray((chances**2).sum(axis=1))
+    probabilities = softmax(scores / fit_temperature(scores, codes, weights), axis=1)
+    probabilities[np.arange(len(codes)), codes] -= 1.0
+    return np.asarray((probabilities**2).sum(axis=1))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cython_blas, cython_lapack
 
-from kmeans_kernel.core.arrays.blocking import Array
+from kmeans_kernel.core.arrays.matrices import Array
 
 _PREFIX = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
 _REAL = {np.dtype(np.float32): ctypes.c_float, np.dtype(np.float64): ctypes.c_double}

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from kmeans_kernel.core.arrays.blocking import Array
+from kmeans_kernel.core.arrays.matrices import Array
 from kmeans_kernel.core.solvers.blas import (
     divide_from_left,
     divide_from_right,

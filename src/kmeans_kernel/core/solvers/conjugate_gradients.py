@@ -1,34 +1,39 @@
-"""The machine of `_ridge`, for many representatives: conjugate gradients instead of products.
+"""Nyström kernel ridge regression by conjugate gradients, for many representatives.
 
-The normal equations of the white features cost n m² operations to set up. Conjugate gradients only
-multiply by them, at some n m K, and need few steps once the equations are preconditioned by a guess
-at what they are: the scatter of the representatives, each as often as it has samples, and that of a
-few samples about their representatives. It costs m³ and knows most of the spectrum.
+The normal equations of the whitened features cost n m² operations to set up. Conjugate gradients
+only multiply by them, at some n m K, and need few steps once the equations are preconditioned by an
+estimate of their covariance from the representatives, which costs m³: as in FALKON (Rudi, Carratino
+and Rosasco, NIPS 2017), with K-means centres and their counts in place of uniformly drawn ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from kmeans_kernel.core.arrays.blocking import Array
-from kmeans_kernel.core.arrays.executor import ALONE, Workers
-from kmeans_kernel.core.arrays.samples import Samples
-from kmeans_kernel.core.solvers.nystrom import RidgeFit, WhiteBasis, divide_by, relative_norm
-from kmeans_kernel.core.solvers.passes import (
+from kmeans_kernel.core.arrays.execution import SERIAL, Executor
+from kmeans_kernel.core.arrays.matrices import Array, IntArray
+from kmeans_kernel.core.arrays.rows import LabelledRows
+from kmeans_kernel.core.solvers.nystrom import (
     STORED_UP_TO,
+    NystromBasis,
+    Solution,
+    divide_by,
     factor_with_ridge,
-    guess_covariance,
-    over_kernel_values,
+    float32_kernel_blocks,
+    left_out_scores,
+    relative_norm,
 )
+from kmeans_kernel.core.solvers.preconditioner import estimate_covariance
 
 Multiply: TypeAlias = Callable[[Array], Array]
 
-# Steps end when the residual has shrunk by this much: what float32 kernel values leave of the
-# scores differs by more from the exact ones.
+# Steps end when the residual has shrunk by this much: the rounding of float32 kernel values changes
+# the scores by more.
 TOLERANCE = 1e-3
 
 # A result less exact than this is not used.
@@ -36,71 +41,57 @@ ACCEPTABLE = 1e-2
 
 MOST_STEPS = 100
 
-# A residual so much above the best will not come back.
+# A residual this many times the best will not come back.
 _LOST = 100.0
-
-# What a step costs for each kernel value, in products of the normal equations, and how many steps
-# there are. Measured on MNIST: a step waits for the memory that holds the kernel.
-_COST_OF_A_STEP = 25
-_EXPECTED_STEPS = 40
-
-
-def prefers_conjugate_gradients(n: int, m: int, K: int) -> bool:
-    """Say whether conjugate gradients cost less than the normal equations.
-
-    Both factor the kernel matrix. The normal equations solve a triangle and make a symmetric
-    product for every sample, m² each; conjugate gradients make one product of m³ and then steps.
-    """
-    normal = float(n) * m**2
-    steps = _EXPECTED_STEPS * (_COST_OF_A_STEP + K) * float(n) * m
-    return m**3 / 2 + steps < normal
 
 
 def solve_by_conjugate_gradients(
-    basis: WhiteBasis,
-    samples: Samples,
+    basis: NystromBasis,
+    rows: LabelledRows,
     counts: npt.NDArray[Any],
     regularization: float,
-    workers: Workers = ALONE,
+    executor: Executor = SERIAL,
     *,
     stored_up_to: float = STORED_UP_TO,
     tolerance: float = TOLERANCE,
-) -> RidgeFit:
+) -> Solution:
     """Fit to all samples; arguments are trusted.
 
     Parameters
     ----------
     counts : (m,) the weight of the samples that each representative stands for
     """
-    kernel = over_kernel_values(basis, samples, workers, stored_up_to)
-    weight, K = float(samples.weights.sum()), samples.n_classes
-    mean_y = np.bincount(samples.codes, samples.weights, K) / weight
+    kernel = float32_kernel_blocks(basis, rows, executor, stored_up_to)
+    weight, K = rows.total_weight, len(rows.classes)
+    mean_y = np.bincount(rows.codes, rows.row_weights, K) / weight
 
-    def weighted(rows: slice, R: Array) -> Array:
-        return samples.weights[rows, None] * R / weight
+    def with_targets(values: Array, codes: IntArray, weights: Array) -> Array:
+        columns = np.column_stack([np.ones(len(values)), np.eye(K)[codes]])
+        return weights[:, None] * columns / weight
 
     # The sums of the kernel with a constant and with the targets, in one pass.
-    first = kernel.sums(
-        lambda rows, values: weighted(
-            rows, np.column_stack([np.ones(len(values)), samples.targets(rows)])
-        )
-    )
+    first = kernel.sums(with_targets)
     mean_k = first[:, 0]
-    slopes = kernel.outward(first[:, 1:] - np.outer(mean_k, mean_y))
+    slopes = kernel.to_whitened(first[:, 1:] - np.outer(mean_k, mean_y))
 
     def multiply(V: Array) -> Array:
-        dual = kernel.inward(V)
+        dual = kernel.to_kernel(V)
         shift, dual32 = mean_k @ dual, dual.astype(np.float32)
-        sums = kernel.sums(lambda rows, values: weighted(rows, values @ dual32 - shift))
-        return kernel.outward(sums) + regularization * V
 
-    mean_z, covariance = guess_covariance(basis, samples, counts)
+        def products(values: Array, codes: IntArray, weights: Array) -> Array:  # noqa: ARG001
+            return weights[:, None] * (values @ dual32 - shift) / weight
+
+        return kernel.to_whitened(kernel.sums(products)) + regularization * V
+
+    mean_z, covariance = estimate_covariance(basis, rows, counts)
     triangle = factor_with_ridge(covariance, regularization)
     coefficients, reached = conjugate_gradients(
         multiply, lambda V: divide_by(triangle, V), slopes, tolerance
     )
-    intercept = mean_y - mean_k @ kernel.inward(coefficients)
-    return RidgeFit(coefficients, intercept, mean_z, triangle, weight, reached)
+    intercept = mean_y - mean_k @ kernel.to_kernel(coefficients)
+    found = Solution(coefficients, intercept, reached)
+    left_out = partial(left_out_scores, basis, found, mean_z, triangle, weight)
+    return Solution(coefficients, intercept, reached, left_out)
 
 
 def conjugate_gradients(
@@ -112,8 +103,8 @@ def conjugate_gradients(
 ) -> tuple[Array, float]:
     """Solve A X = B for a positive definite A, each column by itself, all in the same products.
 
-    Stops when the residual is small enough, or has grown well above the best: rounding may make of
-    A what is not positive definite. Returns the best solution and its largest relative residual
+    Stops when the residual is small enough, or has grown well above the best: rounding may make A
+    indefinite. Returns the best solution and its largest relative residual
     over the columns.
     """
     solution, residual = np.zeros_like(right_side), right_side.copy()

@@ -1,4 +1,4 @@
-"""The least-squares support vector machine on representatives: one bordered linear system.
+"""The least-squares support vector machine (LS-SVM) on representatives: one bordered system.
 
     [0  1ᵀ      ] [b]   [0]
     [1  Ω + εI  ] [a] = [Y]
@@ -17,17 +17,13 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from kmeans_kernel.core.arrays.blocking import Array, IntArray
-from kmeans_kernel.core.arrays.executor import ALONE, Workers
-from kmeans_kernel.core.arrays.triangles import TwoTriangles
+from kmeans_kernel.core.arrays.execution import SERIAL, Executor
+from kmeans_kernel.core.arrays.matrices import FLOAT64_UP_TO, Array, IntArray
+from kmeans_kernel.core.kernels.two_triangles import TwoTriangles
 from kmeans_kernel.core.solvers.cholesky import factor_in_place, solve_in_place
 
 Multiply: TypeAlias = Callable[[Array], Array]
 Gram: TypeAlias = Callable[[type[np.floating[Any]]], TwoTriangles]
-
-# Up to this many representatives everything after K-means is float64: it costs milliseconds, and
-# small tables are where kernel matrices are badly conditioned.
-DOUBLE_UP_TO = 2048
 
 # The largest relative residual of the bordered system that is returned.
 RESIDUAL_TOLERANCE = 1e-6
@@ -96,8 +92,8 @@ def solve_on_representatives(
     targets: Array,
     regularization: float | Array,
     *,
-    double_up_to: int = DOUBLE_UP_TO,
-    workers: Workers = ALONE,
+    float64_up_to: int = FLOAT64_UP_TO,
+    executor: Executor = SERIAL,
 ) -> DualSolution:
     """Solve the bordered system; arguments are trusted.
 
@@ -109,9 +105,9 @@ def solve_on_representatives(
         result, and only then is it multiplied by as a whole
     targets : (m, K) float64
     regularization : ε, at least 0; one for all representatives, or (m,) for each
-    double_up_to : the largest m that is factored in float64 at once; above it float32 is tried
+    float64_up_to : the largest m that is factored in float64 at once; above it float32 is tried
         first, at half the memory and twice the speed
-    workers : who multiplies by Ω
+    executor : runs the products with Ω
 
     Raises
     ------
@@ -119,13 +115,13 @@ def solve_on_representatives(
         when even float64 does not reach `RESIDUAL_TOLERANCE`
     """
     precisions: list[type[np.floating[Any]]] = [np.float32, np.float64]
-    if len(targets) <= double_up_to:
+    if len(targets) <= float64_up_to:
         precisions = precisions[1:]
     ridge = np.broadcast_to(np.asarray(regularization, dtype=np.float64), len(targets))
     right_side = BorderedVector(targets, np.zeros(targets.shape[1]))
     reached = np.inf
     for precision in precisions:
-        factored = FactoredSystem.of(gram(precision), ridge, workers)
+        factored = FactoredSystem.of(gram(precision), ridge, executor)
         if factored is None:
             continue
         solution, reached = _solve_exactly(factored, exact, right_side)
@@ -147,27 +143,27 @@ class FactoredSystem:
     ----------
     matrix : Ω below the diagonal, the factor on and above it
     ridge : (m,) ε
-    workers : who multiplies
+    executor : runs the products
     """
 
     matrix: TwoTriangles
     ridge: Array
-    workers: Workers
+    executor: Executor
 
     @classmethod
     def of(
-        cls, matrix: TwoTriangles, ridge: Array, workers: Workers = ALONE
+        cls, matrix: TwoTriangles, ridge: Array, executor: Executor = SERIAL
     ) -> FactoredSystem | None:
         """Factor Ω + diag(ε) in place of Ω; None if it is not positive definite."""
         np.fill_diagonal(matrix.buffer, matrix.diagonal + ridge)
         # The transpose is the same memory in Fortran's order: its lower triangle, where the factor
         # goes, is the upper triangle of the buffer; the kernel stays in the lower one.
         positive = factor_in_place(matrix.buffer.T)
-        return cls(matrix, ridge, workers) if positive else None
+        return cls(matrix, ridge, executor) if positive else None
 
     def multiply(self, V: Array) -> Array:
         """Return H V, in float64, from the triangle that holds Ω."""
-        return self.matrix.multiply(V, self.workers) + self.ridge[:, None] * V
+        return self.matrix.multiply(V, self.executor) + self.ridge[:, None] * V
 
     def divide(self, V: Array) -> Array:
         """Return H⁻¹ V to the accuracy of the factor."""

@@ -1,21 +1,23 @@
-"""The machine of `_ridge` with the logistic loss instead of squares.
+"""Logistic regression on the basis of the representatives: Nyström kernel logistic regression.
 
     minimise over a, b:   Σᵢ wᵢ ℓ(kᵢᵀ a + b, yᵢ)  +  ½ λ W Σ aᵀ (Ω + δI) a,    W = Σᵢ wᵢ
 
-ℓ(s, y) being −log of what the softmax of the scores s gives to the class y. Least squares must
-bend a score down again beyond the class it is of: where classes lie one behind the other, those in
-the middle are hardly ever the highest. The logistic loss asks only that the right score be above
-the others.
+ℓ(s, y) being −log of the softmax probability that the scores s give to the class y. Least squares
+must bend a score down again beyond the class it is of: where classes lie one behind the other, the
+classes in the middle hardly ever have the highest score. The logistic loss asks only that the right
+score be above the others.
 
-In white features the curvature of the mean loss is, but for a factor, their covariance; divided by
-its triangle, the problem is round, and a few dozen steps of BFGS solve it. A step is one pass over
-the samples.
+The Hessian of the mean loss by whitened features is, but for a factor, their covariance. Divided by
+its triangular factor the problem is well conditioned, and a few dozen steps of L-BFGS solve it. A
+step is one pass over the samples.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,170 +25,92 @@ from scipy.linalg import solve_triangular
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from kmeans_kernel.core.arrays.blocking import Array, IntArray
-from kmeans_kernel.core.arrays.executor import ALONE, Workers
-from kmeans_kernel.core.arrays.samples import Samples
-from kmeans_kernel.core.solvers.nystrom import NormalEquations, WhiteBasis, sum_moments
-from kmeans_kernel.core.solvers.passes import (
+from kmeans_kernel.core.arrays.execution import SERIAL, Executor
+from kmeans_kernel.core.arrays.matrices import Array, IntArray
+from kmeans_kernel.core.arrays.rows import LabelledRows, TrainingRows
+from kmeans_kernel.core.solvers.nystrom import (
     STORED_UP_TO,
-    Columns,
-    Passes,
+    FeatureBlocks,
+    NormalEquations,
+    NystromBasis,
+    Solution,
     factor_with_ridge,
-    guess_covariance,
-    over_kernel_values,
-    over_white_features,
+    float32_kernel_blocks,
+    held_whitened_blocks,
+    kernel_blocks,
+    whitened_blocks,
 )
+from kmeans_kernel.core.solvers.preconditioner import estimate_covariance
 
-# Steps end when one lowers the loss by less than this share of what it was at first. Further steps
-# change what the model is sure of anyway; held-out samples are predicted no better.
+# Steps end when one lowers the loss by less than this share of the loss at the start. Further steps
+# change scores whose sign is decided; held-out samples are predicted no better.
 TOLERANCE = 1e-5
 
 MOST_STEPS = 100
 
-# The most products for white features: about a minute on two cores.
+# The most products for whitened features: about a minute on two cores.
 _MOST_PRODUCTS = 2e12
 
-# What rounding may add to scores, of which a difference of one is one of odds by a factor of e.
+# Largest error of the scores from rounding; a difference of one is a factor e of the odds.
 _TOLERABLE_NOISE = 0.02
 
-# The steps that BFGS remembers.
+# The steps that L-BFGS remembers.
 _MEMORY = 10
 
 
-@dataclass(frozen=True, eq=False)
-class LogisticFit:
-    """The logistic regression of one λ.
-
-    Attributes
-    ----------
-    coefficients : (m, K) of the white features
-    intercept : (K,)
-    relative_residual : the length of the gradient at the end, in that at the start
-    """
-
-    coefficients: Array
-    intercept: Array
-    relative_residual: float
-
-
 def whitening_pays(n: int, m: int) -> bool:
-    """Say whether to make the white features of n samples: they take room, and n m² products."""
+    """Say whether to hold the whitened features of n samples, which cost n m² products."""
     return 4.0 * n * m <= STORED_UP_TO and float(n) * m**2 <= _MOST_PRODUCTS
 
 
 def fit_logistic(
-    basis: WhiteBasis,
-    samples: Samples,
+    basis: NystromBasis,
+    rows: LabelledRows,
     counts: npt.NDArray[Any],
     regularization: float,
-    workers: Workers = ALONE,
-) -> LogisticFit:
-    """Fit to all samples by passes over white features, or over kernel values where these do.
+    executor: Executor = SERIAL,
+) -> Solution:
+    """Fit to all samples by passes over whitened features, or over kernel values of many samples.
 
     Parameters
     ----------
     counts : (m,) the weight of the samples that each representative stands for
     """
-    n, m = len(samples), len(basis.directions)
+    n, m = len(rows), len(basis.directions)
     if not whitening_pays(n, m):
-        problem = LogisticProblem.on_kernel_values(basis, samples, counts, workers)
+        problem = LogisticProblem.on_kernel_values(basis, rows, counts, executor)
         found = problem.solve(regularization)
-        # Large coefficients that cancel make the rounding of float32 kernel values loud.
-        loudest = np.linalg.norm(basis.dual(found.coefficients), axis=0).max()
-        noise = float(np.finfo(np.float32).eps * loudest)
+        # Large coefficients that cancel magnify the rounding of float32 kernel values.
+        largest = np.linalg.norm(basis.dual(found.coefficients), axis=0).max()
+        noise = float(np.finfo(np.float32).eps * largest)
         if noise <= _TOLERABLE_NOISE or 4.0 * n * m > STORED_UP_TO:
             return found
-    return LogisticProblem.on_white_features(basis, samples, workers).solve(regularization)
+    return LogisticProblem.on_whitened_features(basis, rows, executor).solve(regularization)
 
 
-@dataclass(frozen=True, eq=False)
-class LossSums:
-    """The loss of samples, and its slopes; those of all are the sum of those of the blocks.
+def loss_sums(
+    inner: Array, intercept: Array, features: Array, codes: IntArray, weights: Array
+) -> Array:
+    """Return the sums of the loss and of its gradients over a block, packed into one vector.
 
-    Attributes
-    ----------
-    loss : Σ w ℓ
-    slopes, bias : (m, K), (K,) its gradients by the coefficients of the values and by the intercept
-    weight : Σ w
+    The scores are features @ inner + intercept. The vector holds Σ w ℓ, Σ w, the (K,) gradient by
+    the intercept and the (m, K) gradient by `inner`; the vectors of blocks add up.
     """
-
-    loss: float
-    slopes: Array
-    bias: Array
-    weight: float
-
-    @classmethod
-    def of(
-        cls, values: Array, inner: Array, intercept: Array, codes: IntArray, weights: Array
-    ) -> LossSums:
-        """Sum over a block: values (n, m), of which the scores are values @ inner + intercept."""
-        logs = log_softmax(values @ inner.astype(values.dtype, copy=False) + intercept, axis=1)
-        own = np.arange(len(codes)), codes
-        loss = -float(weights @ logs[own])
-        R = np.exp(logs)
-        R[own] -= 1.0
-        R *= weights[:, None]
-        slopes = values.T @ R.astype(values.dtype, copy=False)
-        return cls(loss, slopes.astype(np.float64), R.sum(axis=0), float(weights.sum()))
-
-    def __add__(self, other: LossSums) -> LossSums:
-        return LossSums(
-            self.loss + other.loss,
-            self.slopes + other.slopes,
-            self.bias + other.bias,
-            self.weight + other.weight,
-        )
+    logs = log_softmax(features @ inner.astype(features.dtype, copy=False) + intercept, axis=1)
+    own = np.arange(len(codes)), codes
+    loss = -float(weights @ logs[own])
+    R = np.exp(logs)
+    R[own] -= 1.0
+    R *= weights[:, None]
+    slopes = features.T @ R.astype(features.dtype, copy=False)
+    return np.concatenate(
+        [[loss, float(weights.sum())], R.sum(axis=0), slopes.astype(np.float64).ravel()]
+    )
 
 
-class Losses(Protocol):
-    """Someone who adds up the loss of all samples."""
-
-    @property
-    def n_classes(self) -> int:
-        """The number of classes, K."""
-
-    @property
-    def inward(self) -> Columns:
-        """Gives the coefficients of the values, of those of the white features."""
-
-    @property
-    def outward(self) -> Columns:
-        """Gives the sums over white features, of those over the values."""
-
-    def sum(self, inner: Array, intercept: Array) -> LossSums:
-        """Return the sums at these coefficients of the values."""
-
-
-@dataclass(frozen=True, eq=False)
-class LossesOfPasses:
-    """Losses of samples in memory."""
-
-    passes: Passes
-
-    @property
-    def n_classes(self) -> int:
-        """The number of classes, K."""
-        return self.passes.samples.n_classes
-
-    @property
-    def inward(self) -> Columns:
-        """Gives the coefficients of the values, of those of the white features."""
-        return self.passes.inward
-
-    @property
-    def outward(self) -> Columns:
-        """Gives the sums over white features, of those over the values."""
-        return self.passes.outward
-
-    def sum(self, inner: Array, intercept: Array) -> LossSums:
-        """Return the sums at these coefficients of the values."""
-        samples = self.passes.samples
-
-        def part(rows: slice, values: Array) -> LossSums:
-            codes, weights = samples.codes[rows], samples.weights[rows]
-            return LossSums.of(values, inner, intercept, codes, weights)
-
-        return self.passes.total(part)
+def unpack_loss_sums(sums: Array, K: int) -> tuple[float, float, Array, Array]:
+    """Return loss, weight, gradient by the intercept (K,) and by the coefficients (m, K)."""
+    return float(sums[0]), float(sums[1]), sums[2 : K + 2], sums[K + 2 :].reshape(-1, K)
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,118 +119,116 @@ class LogisticProblem:
 
     Attributes
     ----------
-    losses : of the samples
-    mean, covariance : (m,), (m, m) of the white features, exact or nearly so
+    features : of the samples, in blocks
+    mean, covariance : (m,), (m, m) of the whitened features, exact or nearly so
     """
 
-    losses: Losses
+    features: FeatureBlocks
     mean: Array
     covariance: Array
 
     @classmethod
-    def on_white_features(
-        cls, basis: WhiteBasis, samples: Samples, workers: Workers = ALONE
+    def on_whitened_features(
+        cls, basis: NystromBasis, rows: LabelledRows, executor: Executor = SERIAL
     ) -> LogisticProblem:
-        """Prepare with white features, and their covariance."""
-        passes = over_white_features(basis, samples, workers)
-        equations = NormalEquations.of(sum_moments(passes.values, samples, workers))
-        return cls(LossesOfPasses(passes), equations.mean_z, equations.covariance)
+        """Prepare with whitened features, held, and their covariance."""
+        features = held_whitened_blocks(basis, rows, executor)
+        equations = NormalEquations.of(features)
+        return cls(features, equations.mean_z, equations.covariance())
 
     @classmethod
     def on_kernel_values(
         cls,
-        basis: WhiteBasis,
-        samples: Samples,
+        basis: NystromBasis,
+        rows: LabelledRows,
         counts: npt.NDArray[Any],
-        workers: Workers = ALONE,
+        executor: Executor = SERIAL,
         stored_up_to: float = STORED_UP_TO,
     ) -> LogisticProblem:
-        """Prepare with kernel values, and a guess at the covariance."""
-        passes = over_kernel_values(basis, samples, workers, stored_up_to)
-        return cls(LossesOfPasses(passes), *guess_covariance(basis, samples, counts))
+        """Prepare with float32 kernel values, and an estimate of the covariance."""
+        features = float32_kernel_blocks(basis, rows, executor, stored_up_to)
+        return cls(features, *estimate_covariance(basis, rows, counts))
+
+    @classmethod
+    def out_of_core(
+        cls, basis: NystromBasis, rows: TrainingRows, executor: Executor = SERIAL
+    ) -> LogisticProblem:
+        """Prepare with one pass over the rows; every step is another pass."""
+        equations = NormalEquations.of(whitened_blocks(basis, rows, executor))
+        features = kernel_blocks(basis, rows, executor)
+        return cls(features, equations.mean_z, equations.covariance())
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes, K."""
+        return len(self.features.rows.classes)
 
     def solve(
         self,
         regularization: float,
-        start: LogisticFit | None = None,
+        start: Solution | None = None,
         tolerance: float = TOLERANCE,
         most_steps: int = MOST_STEPS,
-    ) -> LogisticFit:
-        """Solve for one λ, from zero or from another fit."""
-        objective = _Objective.of(self, regularization)
-        zero = np.zeros(objective.size)
-        first, first_slope = objective.loss_and_slope(zero)
-        result = minimize(
-            lambda flat: tuple(part / first for part in objective.loss_and_slope(flat)),
-            zero if start is None else objective.position(start),
-            jac=True,
-            method="L-BFGS-B",
-            options={
-                "maxcor": _MEMORY, "ftol": tolerance, "gtol": 0.0, "maxiter": most_steps,
-                "maxfun": 2 * most_steps,
-            },
-        )  # fmt: skip
+    ) -> Solution:
+        """Solve for one λ, from zero or from another solution.
+
+        The coordinates are Rᵀ W for coefficients W of centred features, R being the triangular
+        factor of the Hessian, and √h b for the intercept b.
+        """
+        # The Hessian bound at uniform probabilities, as a factor of that of plain squares.
+        K, m = self.n_classes, len(self.mean)
+        hessian = (1 - 1 / K) / K
+        triangle = factor_with_ridge(self.covariance.copy(), regularization / hessian)
+        triangle, root = triangle * np.sqrt(hessian), float(np.sqrt(hessian))
+
+        def coefficients_at(flat: Array) -> tuple[Array, Array]:
+            B = flat.reshape(m + 1, -1)
+            W = solve_triangular(triangle, B[:m], lower=True, trans="T", check_finite=False)
+            return W, B[m] / root
+
+        def loss_and_slope(flat: Array) -> tuple[float, Array]:
+            W, b = coefficients_at(flat)
+            loss, slope, slope_b = self._loss_and_gradient(W, b - self.mean @ W)
+            slope = slope - np.outer(self.mean, slope_b) + regularization * W
+            along = solve_triangular(triangle, slope, lower=True, check_finite=False)
+            penalty = 0.5 * regularization * float((W * W).sum())
+            return loss + penalty, np.vstack([along, slope_b / root]).ravel()
+
+        x0 = np.zeros((m + 1) * K)
+        first, first_slope = loss_and_slope(x0)
+        if start is not None:
+            b = start.intercept + self.mean @ start.coefficients
+            x0 = np.vstack([triangle.T @ start.coefficients, b * root]).ravel()
+        x, slope = _minimize(loss_and_slope, x0, first, tolerance, most_steps)
         length = np.linalg.norm(first_slope)
-        reached = float(first * np.linalg.norm(result.jac) / length) if length > 0 else 0.0
-        W, b = objective.centred(result.x)
-        return LogisticFit(W, b - self.mean @ W, reached)
+        reached = float(first * np.linalg.norm(slope) / length) if length > 0 else 0.0
+        W, b = coefficients_at(x)
+        return Solution(W, b - self.mean @ W, reached)
 
-
-@dataclass(frozen=True, eq=False)
-class _Objective:
-    """The mean loss of one λ, in coordinates in which it is about round.
-
-    Attributes
-    ----------
-    problem, regularization : whose it is
-    triangle : (m, m) lower, by which coefficients become coordinates
-    root : by which the intercept does
-    """
-
-    problem: LogisticProblem
-    regularization: float
-    triangle: Array
-    root: float
-
-    @classmethod
-    def of(cls, problem: LogisticProblem, regularization: float) -> _Objective:
-        """Factor the curvature."""
-        K = problem.losses.n_classes
-        # That of the loss where all classes are alike, in that of plain squares.
-        bend = (1 - 1 / K) / K
-        triangle = factor_with_ridge(problem.covariance.copy(), regularization / bend)
-        return cls(problem, regularization, triangle * np.sqrt(bend), float(np.sqrt(bend)))
-
-    @property
-    def size(self) -> int:
-        """How many coordinates there are."""
-        return (len(self.triangle) + 1) * self.problem.losses.n_classes
-
-    def position(self, fit: LogisticFit) -> Array:
-        """Return the coordinates of a fit."""
-        W = fit.coefficients
-        centred = fit.intercept + self.problem.mean @ W
-        return np.vstack([self.triangle.T @ W, centred * self.root]).ravel()
-
-    def centred(self, flat: Array) -> tuple[Array, Array]:
-        """Return coefficients, and the intercept for centred features, at coordinates."""
-        m = len(self.triangle)
-        B = flat.reshape(m + 1, -1)
-        W = solve_triangular(self.triangle, B[:m], lower=True, trans="T", check_finite=False)
-        return W, B[m] / self.root
-
-    def loss_and_slope(self, flat: Array) -> tuple[float, Array]:
-        """Return the mean loss with its penalty, and its gradient, at coordinates."""
-        W, b = self.centred(flat)
-        loss, sums, slope_b = self._pass(W, b - self.problem.mean @ W)
-        slope = sums - np.outer(self.problem.mean, slope_b) + self.regularization * W
-        along = solve_triangular(self.triangle, slope, lower=True, check_finite=False)
-        penalty = 0.5 * self.regularization * float((W * W).sum())
-        return loss + penalty, np.vstack([along, slope_b / self.root]).ravel()
-
-    def _pass(self, W: Array, intercept: Array) -> tuple[float, Array, Array]:
+    def _loss_and_gradient(self, W: Array, intercept: Array) -> tuple[float, Array, Array]:
         """Return the mean loss and its gradients by the coefficients and by the intercept."""
-        losses = self.problem.losses
-        found = losses.sum(losses.inward(W), intercept)
-        weight = found.weight
-        return found.loss / weight, losses.outward(found.slopes) / weight, found.bias / weight
+        features = self.features
+        sums = features.total(partial(loss_sums, features.to_kernel(W), intercept))
+        loss, weight, bias, slopes = unpack_loss_sums(sums, self.n_classes)
+        return loss / weight, features.to_whitened(slopes) / weight, bias / weight
+
+
+def _minimize(
+    loss_and_slope: Callable[[Array], tuple[float, Array]],
+    x0: Array,
+    scale: float,
+    tolerance: float,
+    most_steps: int,
+) -> tuple[Array, Array]:
+    """Minimise by L-BFGS; return the minimum and the slope there, divided by `scale`."""
+    result = minimize(
+        lambda flat: tuple(part / scale for part in loss_and_slope(flat)),
+        x0,
+        jac=True,
+        method="L-BFGS-B",
+        options={
+            "maxcor": _MEMORY, "ftol": tolerance, "gtol": 0.0, "maxiter": most_steps,
+            "maxfun": 2 * most_steps,
+        },
+    )  # fmt: skip
+    return result.x, result.jac

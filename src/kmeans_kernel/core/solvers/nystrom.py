@@ -1,39 +1,57 @@
-"""The least-squares machine fitted to all samples, on the basis of the representatives.
+"""Nyström kernel ridge regression: fitted to all samples, on the basis of the representatives.
 
     minimise over a, b:   Σᵢ wᵢ ‖kᵢᵀ a + b − yᵢ‖²  +  λ W Σ aᵀ (Ω + δI) a,    W = Σᵢ wᵢ
 
-with kᵢ (m,) the kernel of sample i with the representatives, Ω (m, m) that among them, a (m, K) the
-dual coefficients, b (K,) the intercept. With Ω + δI = L Lᵀ the features zᵢ = L⁻¹ kᵢ are white: the
-penalty is that of plain ridge regression, and the normal equations are no worse conditioned than
-they must be. What they need of the samples is a sum over blocks of rows (`Moments`); its
-eigenvectors give the solution for every λ, and the leave-one-out error of each (`RidgePath`).
+with kᵢ (m,) the kernel of sample i with the representatives, Ω (m, m) the kernel matrix among them,
+a (m, K) the dual coefficients, b (K,) the intercept. The representatives are the landmarks of the
+Nyström approximation (Williams and Seeger, NIPS 2000), chosen as K-means centres (Zhang, Tsang and
+Kwok, ICML 2008). With Ω + δI = L Lᵀ the features zᵢ = L⁻¹ kᵢ are whitened: the penalty is that of
+plain ridge regression, and the normal equations are no worse conditioned than they must be. They
+are a sum over blocks of samples.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Protocol, TypeVar
 
 import numpy as np
-from scipy.linalg import cholesky, eigh, solve_triangular
+import numpy.typing as npt
+from scipy.linalg import cholesky, solve_triangular
 
-from kmeans_kernel.core.arrays.blocking import Array
-from kmeans_kernel.core.arrays.executor import ALONE, Workers, shares
-from kmeans_kernel.core.arrays.samples import Samples
-from kmeans_kernel.core.arrays.sparse import Matrix
-from kmeans_kernel.core.kernels.kernels import Kernel, gram_matrix, sharpened
+from kmeans_kernel.core.arrays.execution import SERIAL, Executor, sum_over
+from kmeans_kernel.core.arrays.matrices import Array, IntArray, Matrix
+from kmeans_kernel.core.arrays.rows import LabelledRows, TrainingRows
+from kmeans_kernel.core.kernels.kernels import (
+    Kernel,
+    kernel_matrix,
+    kernel_values,
+    unit_rows_for,
+)
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 # δ, enough for the factor of a matrix of this size, and more for larger ones.
 _NUGGET = 1e-8
 _NUGGET_UP_TO = 3000
 
-# What a sample's leverage leaves at least of its residual: rounding may leave less.
+# Least share of a sample's residual that its leverage leaves: rounding may leave less.
 _LEAST_REST = 1e-6
+
+# Most bytes of feature blocks that are held between passes, and of those held in float64.
+STORED_UP_TO = 4 << 30
+_EXACT_UP_TO = 256 << 20
+
+# A kernel steeper than this is not left to float32 cosines.
+_STEEP = 1e4
 
 
 @dataclass(frozen=True, eq=False)
-class WhiteBasis:
-    """The representatives as a basis of functions whose penalty is the plain sum of squares.
+class NystromBasis:
+    """The kernel functions of the representatives, whitened: their penalty is a sum of squares.
 
     Attributes
     ----------
@@ -47,15 +65,15 @@ class WhiteBasis:
     factor: Array
 
     @classmethod
-    def of(cls, directions: Array, kernel: Kernel, workers: Workers = ALONE) -> WhiteBasis:
+    def of(cls, directions: Array, kernel: Kernel, executor: Executor = SERIAL) -> NystromBasis:
         """Factor the kernel matrix of the representatives."""
-        directions = sharpened(directions, kernel).astype(np.float64, copy=False)
-        gram = gram_matrix(directions, kernel, np.float64, workers)
-        np.fill_diagonal(gram.buffer, gram.diagonal + nugget(len(directions)))
-        return cls(directions, kernel, cholesky(gram.buffer, lower=True, overwrite_a=True))
+        directions = unit_rows_for(kernel, directions).astype(np.float64, copy=False)
+        omega = kernel_matrix(directions, kernel, executor)
+        omega[np.diag_indices_from(omega)] += nugget(len(directions))
+        return cls(directions, kernel, cholesky(omega, lower=True, overwrite_a=True))
 
     def features(self, U: Matrix) -> Array:
-        """Return the (n, m) white features of unit rows."""
+        """Return the (n, m) whitened features L⁻¹ k of unit rows."""
         return self.whiten(kernel_values(U, self.directions, self.kernel).T).T
 
     def whiten(self, values: Array) -> Array:
@@ -66,28 +84,183 @@ class WhiteBasis:
         return white
 
     def dual(self, coefficients: Array) -> Array:
-        """Return the (m, K) dual coefficients of those of the white features."""
+        """Map (m, K) coefficients of whitened features to kernel coefficients: L⁻ᵀ."""
         dual: Array = solve_triangular(
             self.factor, coefficients, lower=True, trans="T", check_finite=False
         )
         return dual
 
 
-def kernel_values(U: Matrix, directions: Array, kernel: Kernel) -> Array:
-    """Return the (n, m) kernel values of unit rows with representatives, in float64."""
-    values = U.astype(np.float64, copy=False) @ directions.astype(np.float64, copy=False).T
-    kernel.apply(values)
-    return np.asarray(values)
-
-
 def nugget(m: int) -> float:
-    """Return δ for m representatives: as little as lets rounding not spoil the factor."""
+    """Return δ for m representatives: as little as keeps rounding from spoiling the factor."""
     return _NUGGET * max(1.0, m / _NUGGET_UP_TO) ** 2
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
-    """Weighted sums over samples; those of all samples are the sum of those of the blocks.
+class Solution:
+    """Coefficients of basis functions, fitted for one λ.
+
+    Attributes
+    ----------
+    coefficients : (m, K) of the whitened features
+    intercept : (K,)
+    relative_residual : of the equations that were solved, the largest over the columns
+    left_out_scores : gives the (n, K) leave-one-out scores of training samples; None if they are
+        not known
+    """
+
+    coefficients: Array
+    intercept: Array
+    relative_residual: float
+    left_out_scores: Callable[[LabelledRows], Array] | None = None
+
+
+class BlockSum(Protocol[T_co]):
+    """A function of a block of samples, whose values can be added."""
+
+    def __call__(self, features: Array, codes: IntArray, weights: Array) -> T_co:
+        """Return the value for (n, m) features, (n,) positions of the classes, (n,) weights."""
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureBlocks:
+    """Features of all samples in blocks, for solvers that pass over them: whitened, or kernel values.
+
+    For few representatives the features are whitened; for many the kernel values that these are
+    made of are cheaper, as whitening costs n m².
+
+    Attributes
+    ----------
+    rows : the samples
+    make : gives the (n, m) features of a block of rows; can be sent to other processes
+    to_kernel : maps (m, K) coefficients of whitened features to those of `make`'s features
+    to_whitened : maps (m, K) sums over `make`'s features to sums over whitened features
+    executor : runs the passes
+    held : features, classes and weights of each block; None to make them anew in every pass
+    """
+
+    rows: TrainingRows
+    make: Callable[[LabelledRows], Array]
+    to_kernel: Callable[[Array], Array]
+    to_whitened: Callable[[Array], Array]
+    executor: Executor = SERIAL
+    held: list[tuple[Array, IntArray, Array]] | None = None
+
+    def hold(self) -> FeatureBlocks:
+        """Return the same with the features of all blocks held in memory."""
+        rows = self.rows.load()
+
+        def make(block: slice) -> tuple[Array, IntArray, Array]:
+            return _with_labels(self.make, rows.at(block))
+
+        return replace(self, held=self.executor.map(make, rows.blocks()))
+
+    def total(self, part: BlockSum[T]) -> T:
+        """Return the sum over the blocks of a function of their features: one pass."""
+        if self.held is not None:
+            return sum_over(lambda block: part(*block), self.held, self.executor)
+        return self.rows.total(partial(_part_of_block, part, self.make), self.executor)
+
+    def sums(self, residuals: BlockSum[Array]) -> Array:
+        """Return Σ fᵢ rᵢᵀ (m, K) over the samples in float64, f being the features.
+
+        `residuals` gives the (n, K) r of a block.
+        """
+
+        def part(features: Array, codes: IntArray, weights: Array) -> Array:
+            found = residuals(features, codes, weights).astype(features.dtype, copy=False)
+            return np.asarray(features.T @ found, dtype=np.float64)
+
+        return self.total(part)
+
+
+def _with_labels(
+    make: Callable[[LabelledRows], Array], block: LabelledRows
+) -> tuple[Array, IntArray, Array]:
+    return make(block), block.codes, block.row_weights
+
+
+def _part_of_block(
+    part: BlockSum[T], make: Callable[[LabelledRows], Array], block: LabelledRows
+) -> T:
+    return part(make(block), block.codes, block.row_weights)
+
+
+def whitened_blocks(
+    basis: NystromBasis, rows: TrainingRows, executor: Executor = SERIAL
+) -> FeatureBlocks:
+    """Return blocks of whitened features, made anew in every pass."""
+    return FeatureBlocks(rows, partial(_whitened, basis), _same, _same, executor)
+
+
+def held_whitened_blocks(
+    basis: NystromBasis, rows: LabelledRows, executor: Executor = SERIAL
+) -> FeatureBlocks:
+    """Return blocks of whitened features, held; in float32 where they are many."""
+    exact = 8.0 * len(rows) * len(basis.directions) <= _EXACT_UP_TO
+    make = partial(_whitened_as, basis, np.float64 if exact else np.float32)
+    return FeatureBlocks(rows, make, _same, _same, executor).hold()
+
+
+def kernel_blocks(
+    basis: NystromBasis, rows: TrainingRows, executor: Executor = SERIAL
+) -> FeatureBlocks:
+    """Return blocks of float64 kernel values with the representatives, made in every pass."""
+    make = partial(_kernel_block, basis.directions, basis.kernel)
+    return FeatureBlocks(rows, make, basis.dual, basis.whiten, executor)
+
+
+def float32_kernel_blocks(
+    basis: NystromBasis,
+    rows: LabelledRows,
+    executor: Executor = SERIAL,
+    stored_up_to: float = STORED_UP_TO,
+) -> FeatureBlocks:
+    """Return blocks of float32 kernel values, held if they take at most so many bytes."""
+    make = partial(_float32_kernel_block, directions_for_cosines(basis), basis.kernel)
+    blocks = FeatureBlocks(rows, make, basis.dual, basis.whiten, executor)
+    return blocks.hold() if 4.0 * len(rows) * len(basis.directions) <= stored_up_to else blocks
+
+
+def _same(columns: Array) -> Array:
+    return columns
+
+
+def _whitened(basis: NystromBasis, block: LabelledRows) -> Array:
+    return basis.features(block.directions())
+
+
+def _whitened_as(basis: NystromBasis, dtype: npt.DTypeLike, block: LabelledRows) -> Array:
+    return np.ascontiguousarray(_whitened(basis, block), dtype=dtype)
+
+
+def _kernel_block(directions: Array, kernel: Kernel, block: LabelledRows) -> Array:
+    return kernel_values(block.directions(), directions, kernel)
+
+
+def _float32_kernel_block(directions: Array, kernel: Kernel, block: LabelledRows) -> Array:
+    values = cosines(block, directions)
+    kernel.apply(values)
+    return values.astype(np.float32, copy=False)
+
+
+def directions_for_cosines(basis: NystromBasis) -> Array:
+    """Return the representatives in the precision that the kernel needs of the cosines."""
+    steep = basis.kernel.steepness > _STEEP
+    return basis.directions.astype(np.float64 if steep else np.float32)
+
+
+def cosines(block: LabelledRows, directions: Array) -> Array:
+    """Return the (n, m) cosines of rows with representatives, in the type of these."""
+    unit = block.directions().astype(directions.dtype, copy=False)
+    return np.asarray(unit @ directions.T)
+
+
+@dataclass(frozen=True, eq=False)
+class NormalEquations:
+    """The normal equations of ridge regression, as weighted sums over samples.
+
+    Those of all samples are the sum of those of the blocks.
 
     Attributes
     ----------
@@ -103,20 +276,12 @@ class Moments:
     zy: Array
 
     @classmethod
-    def of(cls, Z: Array, Y: Array, weights: Array) -> Moments:
-        """Sum over a block: Z (n, m) features, Y (n, K) targets, weights (n,)."""
-        roots = np.sqrt(weights)
-        scaled = Z * roots[:, None]
-        return cls(
-            weight=float(weights.sum()),
-            z=roots @ scaled,
-            y=weights @ Y,
-            zz=scaled.T @ scaled,  # half the work: NumPy sees that it is symmetric
-            zy=scaled.T @ (Y * roots[:, None]),
-        )
+    def of(cls, features: FeatureBlocks) -> NormalEquations:
+        """Add up whitened features and targets of all samples: one pass."""
+        return features.total(partial(_block_equations, len(features.rows.classes)))
 
-    def __add__(self, other: Moments) -> Moments:
-        return Moments(
+    def __add__(self, other: NormalEquations) -> NormalEquations:
+        return NormalEquations(
             self.weight + other.weight,
             self.z + other.z,
             self.y + other.y,
@@ -124,101 +289,27 @@ class Moments:
             self.zy + other.zy,
         )
 
+    @property
+    def mean_z(self) -> Array:
+        """The (m,) mean of the features."""
+        return self.z / self.weight
 
-def sum_moments(
-    features: Callable[[slice], Array], samples: Samples, workers: Workers = ALONE
-) -> Moments:
-    """Return the moments of all samples, block by block; `features` gives those of its rows."""
+    @property
+    def mean_y(self) -> Array:
+        """The (K,) mean of the targets."""
+        return self.y / self.weight
 
-    def part(share: Sequence[slice]) -> Moments | None:
-        total = None
-        for rows in share:
-            Z = features(rows).astype(np.float64, copy=False)
-            block = Moments.of(Z, samples.targets(rows), samples.weights[rows])
-            total = block if total is None else total + block
-            workers.checkpoint()
-        return total
+    def covariance(self) -> Array:
+        """Return the (m, m) covariance of the features, in a fresh array."""
+        return self.zz / self.weight - np.outer(self.mean_z, self.mean_z)
 
-    shared = workers.map(part, shares(samples.blocks, workers))
-    parts = [part for part in shared if part is not None]
-    return sum(parts[1:], parts[0])
+    def slopes(self) -> Array:
+        """Return the (m, K) covariance of the features with the targets."""
+        return self.zy / self.weight - np.outer(self.mean_z, self.mean_y)
 
-
-@dataclass(frozen=True, eq=False)
-class RidgeFit:
-    """The ridge regression of one λ.
-
-    Attributes
-    ----------
-    coefficients : (m, K) of the white features
-    intercept : (K,)
-    mean_z : (m,) the weighted mean of the features
-    triangle : (m, m) the lower factor of their covariance + λI, exact or nearly so
-    weight : Σ w
-    relative_residual : of the normal equations, the largest over the columns
-    """
-
-    coefficients: Array
-    intercept: Array
-    mean_z: Array
-    triangle: Array
-    weight: float
-    relative_residual: float
-
-    def left_out_scores(self, Z: Array, Y: Array, weights: Array) -> Array:
-        """Return the (n, K) scores that training samples with features Z would have had left out.
-
-        The penalty of all samples is kept.
-        """
-        scores = Z @ self.coefficients + self.intercept
-        half = solve_triangular(self.triangle, (Z - self.mean_z).T, lower=True, check_finite=False)
-        leverage = (1.0 + np.einsum("ij,ij->j", half, half)) * weights / self.weight
-        return np.asarray(Y + (scores - Y) / np.maximum(1.0 - leverage, _LEAST_REST)[:, None])
-
-
-@dataclass(frozen=True, eq=False)
-class NormalEquations:
-    """The covariances of features and targets, from which every λ is solved for.
-
-    Attributes
-    ----------
-    mean_z, mean_y : (m,), (K,) weighted means
-    covariance : (m, m) of z
-    slopes : (m, K) covariance of z with y
-    weight : Σ w
-    """
-
-    mean_z: Array
-    mean_y: Array
-    covariance: Array
-    slopes: Array
-    weight: float
-
-    @classmethod
-    def on(cls, basis: WhiteBasis, samples: Samples, workers: Workers = ALONE) -> NormalEquations:
-        """Set them up for all samples."""
-        return cls.of(cls.moments(basis, samples, workers))
-
-    @staticmethod
-    def moments(basis: WhiteBasis, samples: Samples, workers: Workers = ALONE) -> Moments:
-        """Return what they need of samples."""
-
-        def features(rows: slice) -> Array:
-            return basis.features(samples.directions(rows))
-
-        return sum_moments(features, samples, workers)
-
-    @classmethod
-    def of(cls, moments: Moments) -> NormalEquations:
-        """Centre the moments."""
-        mean_z, mean_y = moments.z / moments.weight, moments.y / moments.weight
-        covariance = moments.zz / moments.weight - np.outer(mean_z, mean_z)
-        slopes = moments.zy / moments.weight - np.outer(mean_z, mean_y)
-        return cls(mean_z, mean_y, covariance, slopes, moments.weight)
-
-    def solve(self, regularization: float) -> RidgeFit:
-        """Solve for one λ."""
-        ridged = self.covariance.copy()
+    def solve(self, regularization: float) -> tuple[Solution, Array]:
+        """Solve for one λ; return the (m, m) lower factor of the covariance + λI, too."""
+        ridged, slopes = self.covariance(), self.slopes()
         ridged[np.diag_indices_from(ridged)] += regularization
         try:
             triangle = cholesky(ridged, lower=True, check_finite=False)
@@ -227,16 +318,55 @@ class NormalEquations:
                 f"the system of {len(ridged)} representatives is numerically singular at "
                 f"regularization={regularization!r}: raise regularization"
             ) from error
-        coefficients = divide_by(triangle, self.slopes)
-        residual = self.slopes - ridged @ coefficients
-        return RidgeFit(
-            coefficients,
-            self.mean_y - self.mean_z @ coefficients,
-            self.mean_z,
-            triangle,
-            self.weight,
-            relative_norm(residual, self.slopes),
-        )
+        coefficients = divide_by(triangle, slopes)
+        residual = slopes - ridged @ coefficients
+        intercept = self.mean_y - self.mean_z @ coefficients
+        return Solution(coefficients, intercept, relative_norm(residual, slopes)), triangle
+
+
+def _block_equations(
+    K: int, features: Array, codes: IntArray, weights: Array
+) -> NormalEquations:
+    """Return the sums over a block of K classes."""
+    Z, Y = features.astype(np.float64, copy=False), np.eye(K)[codes]
+    roots = np.sqrt(weights)
+    scaled = Z * roots[:, None]
+    return NormalEquations(
+        weight=float(weights.sum()),
+        z=roots @ scaled,
+        y=weights @ Y,
+        zz=scaled.T @ scaled,  # half the work: NumPy sees that it is symmetric
+        zy=scaled.T @ (Y * roots[:, None]),
+    )
+
+
+def left_out_scores(
+    basis: NystromBasis,
+    solution: Solution,
+    mean_z: Array,
+    triangle: Array,
+    weight: float,
+    rows: LabelledRows,
+) -> Array:
+    """Return the (n, K) scores of training samples by the fit without each of them.
+
+    In closed form, by the leverage of each sample; the penalty of all samples is kept.
+
+    Parameters
+    ----------
+    mean_z, weight : of the samples that the solution was fitted to
+    triangle : (m, m) the lower factor of their covariance + λI, exact or nearly so
+    """
+    Z, Y = basis.features(rows.directions()), rows.targets()
+    scores = Z @ solution.coefficients + solution.intercept
+    half = solve_triangular(triangle, (Z - mean_z).T, lower=True, check_finite=False)
+    leverage = (1.0 + np.einsum("ij,ij->j", half, half)) * rows.copy_weights / weight
+    return without_own_influence(scores, Y, leverage)
+
+
+def without_own_influence(scores: Array, Y: Array, leverage: Array) -> Array:
+    """Return leave-one-out scores from the scores, targets and leverages of samples."""
+    return np.asarray(Y + (scores - Y) / np.maximum(1.0 - leverage, _LEAST_REST)[:, None])
 
 
 def divide_by(triangle: Array, V: Array) -> Array:
@@ -246,60 +376,20 @@ def divide_by(triangle: Array, V: Array) -> Array:
 
 
 def relative_norm(residual: Array, right_side: Array) -> float:
-    """Return the largest length of a column of the residual, in that of the right side."""
+    """Return the largest ratio of the norms of a column of the residual and of the right side."""
     scale = np.linalg.norm(right_side, axis=0)
     return float((np.linalg.norm(residual, axis=0) / np.where(scale > 0, scale, 1.0)).max())
 
 
-@dataclass(frozen=True, eq=False)
-class RidgePath:
-    """The ridge regressions of all λ at once.
+def factor_with_ridge(covariance: Array, ridge: float) -> Array:
+    """Return the lower factor of a covariance + ridge; rounding may ask for a larger ridge.
 
-    Attributes
-    ----------
-    mean_z, mean_y : (m,), (K,) weighted means
-    axes : (m, m) eigenvectors of the covariance of z, one in each column
-    variances : (m,) its eigenvalues
-    slopes : (m, K) covariance of y with the features along the axes
-    weight : Σ w
+    The diagonal of the covariance is overwritten.
     """
-
-    mean_z: Array
-    mean_y: Array
-    axes: Array
-    variances: Array
-    slopes: Array
-    weight: float
-
-    @classmethod
-    def of(cls, equations: NormalEquations) -> RidgePath:
-        """Decompose the normal equations."""
-        variances, axes = eigh(equations.covariance, check_finite=False)
-        return cls(
-            equations.mean_z,
-            equations.mean_y,
-            axes,
-            np.maximum(variances, 0.0),
-            axes.T @ equations.slopes,
-            equations.weight,
-        )
-
-    def along_axes(self, Z: Array) -> Array:
-        """Return features (n, m) along the axes, centred."""
-        return np.asarray(Z @ self.axes - self.mean_z @ self.axes)
-
-    def scores(self, T: Array, regularization: float) -> Array:
-        """Return the (n, K) scores of features along the axes."""
-        return (
-            np.asarray(T @ (self.slopes / (self.variances + regularization)[:, None])) + self.mean_y
-        )
-
-    def left_out_scores(self, T: Array, Y: Array, weights: Array, regularization: float) -> Array:
-        """Return the (n, K) scores that training samples would have had without them.
-
-        T (n, m) are their features along the axes. The penalty of all samples is kept.
-        """
-        scores = self.scores(T, regularization)
-        leverage = 1.0 + (T * T) @ (1.0 / (self.variances + regularization))
-        leverage *= weights / self.weight
-        return np.asarray(Y + (scores - Y) / np.maximum(1.0 - leverage, _LEAST_REST)[:, None])
+    diagonal = covariance.diagonal().copy()
+    while True:
+        np.fill_diagonal(covariance, diagonal + ridge)
+        try:
+            return np.asarray(cholesky(covariance, lower=True, check_finite=False))
+        except np.linalg.LinAlgError:
+            ridge = max(10 * ridge, float(np.finfo(np.float32).eps * diagonal.max()))

@@ -1,8 +1,8 @@
-"""Representatives at the border: rows that a model finds hard, each standing for itself.
+"""Rows near the decision boundary as representatives, each standing for itself.
 
-Centroids are where the rows are; what decides between classes is how the scores run where these
-meet. So a part of the representatives may be rows there, which a model on fewer centroids finds:
-those whose own class is the least ahead of the others, or the furthest behind.
+Centroids are where the rows are; labels are decided where the classes meet. So a part of the
+representatives may be rows there, which a model on fewer centroids finds: the rows with the
+smallest margins between the score of their own class and the best of the others.
 """
 
 from __future__ import annotations
@@ -13,98 +13,104 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kmeans_kernel.core.arrays.blocking import Array, IntArray, row_blocks
-from kmeans_kernel.core.arrays.executor import ALONE, Workers
-from kmeans_kernel.core.arrays.samples import Data, Labelled, Placement
-from kmeans_kernel.core.arrays.sparse import dense, row_width
+from kmeans_kernel.core.arrays.execution import SERIAL, Executor
+from kmeans_kernel.core.arrays.matrices import (
+    FLOAT64_UP_TO,
+    Array,
+    IntArray,
+    as_counts,
+    dense,
+    row_blocks,
+    row_width,
+)
+from kmeans_kernel.core.arrays.rows import LabelledRows, TrainingRows, basis_size
 from kmeans_kernel.core.clustering.assignment import assign, own_similarities
-from kmeans_kernel.core.clustering.representatives import KMeans, Representation
-from kmeans_kernel.core.model.fitted_model import FittedModel, whole_if_so
-from kmeans_kernel.core.solvers.dual import DOUBLE_UP_TO
+from kmeans_kernel.core.clustering.representatives import Representatives
+from kmeans_kernel.core.model.fitted_model import FittedModel
+from kmeans_kernel.core.training.config import TrainingConfig
 
 # A row is a representative already if its cosine with one of its class is as near to one.
 _SAME = 1e-6
 
 
-def split(data: Data, kmeans: KMeans, border: float) -> tuple[KMeans, int]:
-    """Return how to cluster so that a share of the representatives is left, and how many that is.
+def share_with_boundary(rows: TrainingRows, config: TrainingConfig) -> tuple[TrainingConfig, int]:
+    """Return the configuration with fewer centroids, and how many boundary rows fill up.
 
-    None is left where every row is a representative.
+    There are none where every row is a representative.
     """
-    m = data.basis_size(kmeans.n_representatives)
-    if border == 0 or m == len(data):
-        return kmeans, 0
-    fewer = max(1, round((1 - border) * kmeans.n_representatives))
-    return replace(kmeans, n_representatives=fewer), m - data.basis_size(fewer)
+    q, m = config.n_representatives, basis_size(rows, config.n_representatives)
+    if config.boundary_fraction == 0 or m == len(rows):
+        return config, 0
+    fewer = max(1, round((1 - config.boundary_fraction) * q))
+    return replace(config, n_representatives=fewer), m - basis_size(rows, fewer)
 
 
-def add_border(
-    basis: Representation,
+def add_boundary_rows(
+    basis: Representatives,
     model: FittedModel,
-    data: Labelled,
-    placement: Placement,
+    rows: LabelledRows,
     n_rows: int,
-    workers: Workers = ALONE,
-) -> Representation:
-    """Return representatives and, with them, the rows that a model on them finds hardest.
+    executor: Executor = SERIAL,
+) -> Representatives:
+    """Return representatives and, with them, the rows of smallest margin by a model on them.
 
     Classes stay together, and each row counts for the nearest representative of its class.
     """
-    hardest = np.argsort(margins(model, data, workers), kind="stable")
-    hard: IntArray = np.empty(0, dtype=np.intp)
-    while len(hard) < n_rows and len(hardest):
-        some, hardest = np.split(hardest, [n_rows - len(hard)])
-        hard = np.concatenate([hard, some[~represented(basis, data, placement, some)]])
-    added = dense(placement.put(data.X[hard], basis.directions.dtype))
+    nearest_first = np.argsort(own_margins(model, rows, executor), kind="stable")
+    taken: IntArray = np.empty(0, dtype=np.intp)
+    while len(taken) < n_rows and len(nearest_first):
+        some, nearest_first = np.split(nearest_first, [n_rows - len(taken)])
+        taken = np.concatenate([taken, some[~is_represented(basis, rows, some)]])
+    added = dense(rows.directions(taken, basis.directions.dtype))
     directions = np.concatenate([basis.directions, added])
-    directions = directions.astype(np.float64 if len(directions) <= DOUBLE_UP_TO else np.float32)
-    owners = np.concatenate([basis.owners, data.codes[hard]])
-    order = np.argsort(owners, kind="stable")
-    joined = replace(basis, directions=directions[order], owners=owners[order])
-    return replace(joined, counts=nearest_counts(joined, data, placement, workers))
+    directions = directions.astype(np.float64 if len(directions) <= FLOAT64_UP_TO else np.float32)
+    codes = np.concatenate([basis.codes, rows.codes[taken]])
+    order = np.argsort(codes, kind="stable")
+    joined = replace(basis, directions=directions[order], codes=codes[order])
+    return replace(joined, counts=nearest_counts(joined, rows, executor))
 
 
-def margins(model: FittedModel, data: Labelled, workers: Workers = ALONE) -> Array:
-    """Return how far the score of its class is above the best of the others, for each row (n,)."""
-    out = np.empty(len(data))
-    for rows in row_blocks(len(data), row_width(data.X) + len(data.classes)):
-        scores = model.scores(data.X[rows], workers)
-        own = np.arange(len(scores)), data.codes[rows]
-        mine = scores[own]
+def own_margins(model: FittedModel, rows: LabelledRows, executor: Executor = SERIAL) -> Array:
+    """Return the (n,) scores of the rows' own classes minus the best of the other classes."""
+    out = np.empty(len(rows))
+    for block in row_blocks(len(rows), row_width(rows.X) + len(rows.classes)):
+        scores = model.scores(rows.X[block], executor)
+        own = np.arange(len(scores)), rows.codes[block]
+        own_scores = scores[own]
         scores[own] = -np.inf
-        out[rows] = mine - scores.max(axis=1)
-        workers.checkpoint()
+        out[block] = own_scores - scores.max(axis=1)
+        executor.raise_if_cancelled()
     return out
 
 
-def represented(
-    basis: Representation, data: Labelled, placement: Placement, rows: IntArray
+def is_represented(
+    basis: Representatives, rows: LabelledRows, some: IntArray
 ) -> npt.NDArray[np.bool_]:
     """Say which of some rows are representatives of their class already."""
-    out = np.zeros(len(rows), dtype=bool)
-    for k in np.unique(data.codes[rows]):
-        ours = np.flatnonzero(data.codes[rows] == k)
+    out = np.zeros(len(some), dtype=bool)
+    for k in np.unique(rows.codes[some]):
+        ours = np.flatnonzero(rows.codes[some] == k)
         centroids = _of_class(basis, k)
-        unit = placement.put(data.X[rows[ours]], np.float32)
+        unit = rows.directions(some[ours], np.float32)
         nearest = assign(unit, centroids).labels
         out[ours] = own_similarities(unit, centroids, nearest) > 1 - _SAME
     return out
 
 
 def nearest_counts(
-    basis: Representation, data: Labelled, placement: Placement, workers: Workers = ALONE
+    basis: Representatives, rows: LabelledRows, executor: Executor = SERIAL
 ) -> npt.NDArray[Any]:
     """Return the weight of the rows that are nearest to each representative of their class (m,)."""
 
     def of_class(k: int) -> npt.NDArray[Any]:
-        rows, centroids = np.flatnonzero(data.codes == k), _of_class(basis, k)
-        nearest = assign(placement.put(data.X[rows], np.float32), centroids).labels
-        workers.checkpoint()
-        return np.bincount(nearest, data.weight_of_each[rows], minlength=len(centroids))
+        mine, centroids = np.flatnonzero(rows.codes == k), _of_class(basis, k)
+        nearest = assign(rows.directions(mine, np.float32), centroids).labels
+        executor.raise_if_cancelled()
+        return np.bincount(nearest, rows.row_weights[mine], minlength=len(centroids))
 
-    present: list[int] = np.unique(basis.owners).tolist()
-    return whole_if_so(np.concatenate(workers.map(of_class, present)))
+    present: list[int] = np.unique(basis.codes).tolist()
+    return as_counts(np.concatenate(executor.map(of_class, present)))
 
 
-def _of_class(basis: Representation, k: int) -> Array:
-    return np.asarray(basis.directions[basis.owners == k], dtype=np.float32)
+def _of_class(basis: Representatives, k: int) -> Array:
+    return np.asarray(basis.directions[basis.codes == k], dtype=np.float32)

@@ -2,186 +2,168 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from kmeans_kernel.core.arrays.blocking import Array
-from kmeans_kernel.core.arrays.executor import ALONE, Workers
-from kmeans_kernel.core.arrays.samples import Data, Labelled, Placement, Samples, some_of
-from kmeans_kernel.core.arrays.stream import LossesOfStream, Stream, SumOfMoments
-from kmeans_kernel.core.arrays.triangles import TwoTriangles
-from kmeans_kernel.core.clustering.representatives import Representation
-from kmeans_kernel.core.kernels.kernels import ExactGram, Kernel, gram_matrix, sharpened
+from kmeans_kernel.core.arrays.events import SolveStarted
+from kmeans_kernel.core.arrays.execution import Executor, Run
+from kmeans_kernel.core.arrays.matrices import Array
+from kmeans_kernel.core.arrays.rows import TrainingRows, stratified_sample
+from kmeans_kernel.core.clustering.representatives import Representatives
+from kmeans_kernel.core.kernels.gram import ExactGram, gram_matrix
+from kmeans_kernel.core.kernels.kernels import Kernel, unit_rows_for
+from kmeans_kernel.core.kernels.two_triangles import TwoTriangles
 from kmeans_kernel.core.model.fitted_model import FittedModel
 from kmeans_kernel.core.model.temperature import fit_temperature
 from kmeans_kernel.core.solvers.conjugate_gradients import (
     ACCEPTABLE,
-    prefers_conjugate_gradients,
     solve_by_conjugate_gradients,
 )
 from kmeans_kernel.core.solvers.dual import solve_on_representatives
 from kmeans_kernel.core.solvers.logistic import LogisticProblem, fit_logistic
-from kmeans_kernel.core.solvers.nystrom import NormalEquations, RidgeFit, WhiteBasis
-from kmeans_kernel.core.training.timing import Clock
+from kmeans_kernel.core.solvers.nystrom import (
+    NormalEquations,
+    NystromBasis,
+    Solution,
+    left_out_scores,
+    whitened_blocks,
+)
+from kmeans_kernel.core.training.config import FitOn, Loss
 
-FitOn: TypeAlias = Literal["samples", "representatives"]
-Loss: TypeAlias = Literal["squared", "logistic"]
-
-# Samples whose left-out scores set the temperature.
+# Samples whose leave-one-out scores set the temperature.
 _ROWS_OF_TEMPERATURE = 2000
 
-
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """A model without its temperature.
-
-    Attributes
-    ----------
-    model : the model
-    relative_residual : of the system that was solved
-    """
-
-    model: FittedModel
-    relative_residual: float
-
-    def temperature(self, data: Data, rng: np.random.Generator) -> float:  # noqa: ARG002
-        """Return one: nothing was left out.
-
-        It is the paper's, and the logistic loss has the scale of its scores from the samples.
-        """
-        return 1.0
+# The cost of a conjugate gradient step for each kernel value, in products of the normal equations,
+# and the expected number of steps. Measured on MNIST: a step waits for the memory that holds the
+# kernel.
+_COST_OF_A_STEP = 25
+_EXPECTED_STEPS = 40
 
 
-@dataclass(frozen=True, eq=False)
-class SamplesFit(Fit):
-    """A fit to all samples, which knows what it would be without some of them."""
-
-    white: WhiteBasis
-    ridge: RidgeFit
-
-    def temperature(self, data: Data, rng: np.random.Generator) -> float:
-        """Return the temperature that suits left-out scores of some samples best."""
-        placement = Placement(self.model.lift, self.model.feature_scales)
-        samples = Samples(some_of(data, _ROWS_OF_TEMPERATURE, rng), placement)
-        features = self.white.features(samples.directions())
-        scores = self.ridge.left_out_scores(features, samples.targets(), samples.weight_of_a_copy)
-        return fit_temperature(scores, samples.codes, samples.weights)
-
-
-def fit(
-    data: Labelled | Stream,
-    placement: Placement,
-    basis: Representation,
+def fit_coefficients(
+    rows: TrainingRows,
+    basis: Representatives,
     kernel: Kernel,
     regularization: float | Array,
     fit_on: FitOn,
-    loss: Loss = "squared",
-    workers: Workers = ALONE,
-    clock: Clock | None = None,
-) -> Fit:
-    """Fit the coefficients of the representatives; the logistic loss is for samples.
+    loss: Loss,
+    run: Run,
+) -> tuple[FittedModel, Solution]:
+    """Fit the coefficients of the representatives; the logistic loss is for samples alone.
 
-    The regularisation may be one for each representative where these are fitted to.
+    The regularization may be an array, one for each representative, if these are fitted to.
+    Returns the model, at a temperature of one, and the solution with the coefficients of its basis
+    functions.
     """
-    basis = replace(basis, directions=sharpened(basis.directions, kernel))
-    clock = Clock() if clock is None else clock
-    solver = _Solver(data, placement, basis, kernel, workers, clock)
+    basis = replace(basis, directions=unit_rows_for(kernel, basis.directions))
+    if run.on_event is not None:
+        run.on_event(SolveStarted(len(basis.directions)))
     if fit_on == "representatives":
-        return solver.on_representatives(regularization)
-    of_samples = solver.logistic if loss == "logistic" else solver.squares
-    return of_samples(float(regularization))
+        solution = _fit_to_representatives(rows, basis, kernel, regularization, run)
+        dual_coef = solution.coefficients
+    else:
+        with run.stage("kernel"):
+            nystrom = NystromBasis.of(basis.directions, kernel, run.executor)
+        with run.stage("solve"):
+            fit = _fit_logistic if loss == "logistic" else _fit_squares
+            solution = fit(rows, basis, nystrom, float(regularization), run.executor)
+            dual_coef = nystrom.dual(solution.coefficients)
+    model = FittedModel(
+        directions=basis.directions,
+        representative_classes=basis.codes,
+        representative_counts=basis.counts,
+        dual_coef=dual_coef,
+        intercept=solution.intercept,
+        kernel=kernel,
+        sphere_map=rows.sphere_map,
+        classes=rows.classes,
+    )
+    return model, solution
 
 
-@dataclass(frozen=True, eq=False)
-class _Solver:
-    """What is fitted, and the ways to it; each takes its regularisation."""
-
-    data: Labelled | Stream
-    placement: Placement
-    basis: Representation
-    kernel: Kernel
-    workers: Workers
-    clock: Clock
-
-    def squares(self, regularization: float) -> Fit:
-        """Fit squares to all samples."""
-        white = self._white()
-        with self.clock.stage("solve"):
-            found = self._ridge(white, regularization)
-            model = self._model(white.dual(found.coefficients), found.intercept)
-        return SamplesFit(model, found.relative_residual, white, found)
-
-    def _ridge(self, white: WhiteBasis, regularization: float) -> RidgeFit:
-        """Solve in the way that costs less; of a stream, in the one that visits it once."""
-        if isinstance(self.data, Stream):
-            return self._equations_of(self.data, white).solve(regularization)
-        samples, m = Samples(self.data, self.placement), len(white.directions)
-        if prefers_conjugate_gradients(len(samples), m, samples.n_classes):
-            found = solve_by_conjugate_gradients(
-                white, samples, self.basis.counts, regularization, self.workers
-            )
-            if found.relative_residual <= ACCEPTABLE:
-                return found
-            # Float32 spoilt the steps: the exact way.
-        return NormalEquations.on(white, samples, self.workers).solve(regularization)
-
-    def logistic(self, regularization: float) -> Fit:
-        """Fit the logistic loss to all samples."""
-        white = self._white()
-        with self.clock.stage("solve"):
-            if isinstance(self.data, Stream):
-                found = self._problem_of(self.data, white).solve(regularization)
-            else:
-                samples = Samples(self.data, self.placement)
-                found = fit_logistic(
-                    white, samples, self.basis.counts, regularization, self.workers
-                )
-            model = self._model(white.dual(found.coefficients), found.intercept)
-        return Fit(model, found.relative_residual)
-
-    def _problem_of(self, data: Stream, white: WhiteBasis) -> LogisticProblem:
-        """Visit all rows once for the covariance; every step is another visit."""
-        equations = self._equations_of(data, white)
-        losses = LossesOfStream(data, white, self.placement)
-        return LogisticProblem(losses, equations.mean_z, equations.covariance)
-
-    def _equations_of(self, data: Stream, white: WhiteBasis) -> NormalEquations:
-        return NormalEquations.of(data.sum(SumOfMoments(white, self.placement)))
-
-    def on_representatives(self, regularization: float | Array) -> Fit:
-        """Fit squares to the representatives, as the paper does."""
-        directions = self.basis.directions
-
-        def gram(dtype: npt.DTypeLike) -> TwoTriangles:
-            with self.clock.stage("kernel"):
-                return gram_matrix(directions, self.kernel, dtype, self.workers)
-
-        with self.clock.stage("solve"):
-            found = solve_on_representatives(
-                gram,
-                ExactGram(directions, self.kernel, self.workers),
-                np.eye(len(self.data.classes))[self.basis.owners],
-                regularization,
-                workers=self.workers,
-            )
-        return Fit(self._model(found.dual_coef, found.intercept), found.relative_residual)
-
-    def _white(self) -> WhiteBasis:
-        with self.clock.stage("kernel"):
-            return WhiteBasis.of(self.basis.directions, self.kernel, self.workers)
-
-    def _model(self, dual_coef: Array, intercept: Array) -> FittedModel:
-        return FittedModel(
-            directions=self.basis.directions,
-            representative_classes=self.basis.owners,
-            representative_counts=self.basis.counts,
-            dual_coef=dual_coef,
-            intercept=intercept,
-            kernel=self.kernel,
-            lift=self.placement.lift,
-            classes=self.data.classes,
-            feature_scales=self.placement.scales,
+def _fit_squares(
+    rows: TrainingRows,
+    basis: Representatives,
+    nystrom: NystromBasis,
+    regularization: float,
+    executor: Executor,
+) -> Solution:
+    """Fit squares to all samples, in the way that costs less; out of core, in one pass."""
+    n, m, K = len(rows), len(nystrom.directions), len(rows.classes)
+    if rows.in_memory and prefers_conjugate_gradients(n, m, K):
+        found = solve_by_conjugate_gradients(
+            nystrom, rows.load(), basis.counts, regularization, executor
         )
+        if found.relative_residual <= ACCEPTABLE:
+            return found
+        # Rounding of float32 spoilt the steps: the exact way.
+    equations = NormalEquations.of(whitened_blocks(nystrom, rows, executor))
+    found, triangle = equations.solve(regularization)
+    left_out = partial(
+        left_out_scores, nystrom, found, equations.mean_z, triangle, equations.weight
+    )
+    return replace(found, left_out_scores=left_out)
+
+
+def prefers_conjugate_gradients(n: int, m: int, K: int) -> bool:
+    """Say whether conjugate gradients cost less than the normal equations.
+
+    Both factor the kernel matrix. The normal equations solve a triangle and make a symmetric
+    product for every sample, m² each; conjugate gradients make one product of m³ and then steps.
+    """
+    normal = float(n) * m**2
+    steps = _EXPECTED_STEPS * (_COST_OF_A_STEP + K) * float(n) * m
+    return m**3 / 2 + steps < normal
+
+
+def _fit_logistic(
+    rows: TrainingRows,
+    basis: Representatives,
+    nystrom: NystromBasis,
+    regularization: float,
+    executor: Executor,
+) -> Solution:
+    """Fit the logistic loss to all samples."""
+    if rows.in_memory:
+        return fit_logistic(nystrom, rows.load(), basis.counts, regularization, executor)
+    return LogisticProblem.out_of_core(nystrom, rows, executor).solve(regularization)
+
+
+def _fit_to_representatives(
+    rows: TrainingRows,
+    basis: Representatives,
+    kernel: Kernel,
+    regularization: float | Array,
+    run: Run,
+) -> Solution:
+    """Fit squares to the representatives, as the paper does; coefficients are the dual ones."""
+    directions, executor = basis.directions, run.executor
+
+    def gram(dtype: npt.DTypeLike) -> TwoTriangles:
+        with run.stage("kernel"):
+            return gram_matrix(directions, kernel, dtype, executor)
+
+    with run.stage("solve"):
+        found = solve_on_representatives(
+            gram,
+            ExactGram(directions, kernel, executor),
+            np.eye(len(rows.classes))[basis.codes],
+            regularization,
+            executor=executor,
+        )
+    return Solution(found.dual_coef, found.intercept, found.relative_residual)
+
+
+def calibrate(solution: Solution, rows: TrainingRows, rng: np.random.Generator) -> float:
+    """Return the temperature with the least log-loss of leave-one-out scores of some samples.
+
+    It is one where these are not known: for the paper's fit, and for the logistic loss, whose
+    scores have their scale from the samples.
+    """
+    if solution.left_out_scores is None:
+        return 1.0
+    some = stratified_sample(rows, _ROWS_OF_TEMPERATURE, rng)
+    return fit_temperature(solution.left_out_scores(some), some.codes, some.row_weights)

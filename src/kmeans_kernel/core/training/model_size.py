@@ -1,128 +1,88 @@
-"""How many representatives: twice as many again, until a held-out part says it is enough."""
+"""The number of representatives: doubled until a held-out part says that more do not help."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from time import perf_counter
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 
-from kmeans_kernel.core.arrays.blocking import Array
-from kmeans_kernel.core.arrays.executor import ALONE, Workers
-from kmeans_kernel.core.arrays.samples import Labelled
-from kmeans_kernel.core.clustering.representatives import Unwatched
-from kmeans_kernel.core.kernels.kernels import Kernel
-from kmeans_kernel.core.model.temperature import chance_losses
-from kmeans_kernel.core.training.build import Recipe, build
+from kmeans_kernel.core.arrays.events import SizeTried
+from kmeans_kernel.core.arrays.execution import Run
+from kmeans_kernel.core.arrays.matrices import Array
+from kmeans_kernel.core.arrays.rows import LabelledRows, TrainingRows, basis_size
+from kmeans_kernel.core.model.fitted_model import FittedModel
+from kmeans_kernel.core.model.temperature import brier_losses
+from kmeans_kernel.core.training.config import TrainingConfig
 from kmeans_kernel.core.training.cross_validation import hold_out
-from kmeans_kernel.core.training.search import falls
-from kmeans_kernel.core.training.tuning import Chosen, Open, carry, make_choice
+from kmeans_kernel.core.training.search import is_significantly_lower
+from kmeans_kernel.core.training.tuning import Tuned, rescale, tune
+
+# Builds a model of rows by a configuration and hyperparameters.
+Build: TypeAlias = Callable[[TrainingRows, TrainingConfig, Tuned, Run], FittedModel]
 
 # The first number of representatives of a class.
 FIRST = 12
 
-# One row in so many is held out.
+# The share of the rows that is held out is one in this many.
 _HELD_OUT = 5
 
-# Growth ends before three matrices of m × m float64 would need more than this many bytes, and
+# The search ends before three matrices of m × m float64 would need more than this many bytes, and
 # before a step that would take more than this many seconds if it takes four times the last.
 MOST_BYTES = 2 << 30
 MOST_SECONDS = 300.0
 
 
-class GrowthWatcher(Protocol):
-    """Someone to tell how the growth goes."""
+def search_size(
+    rows: LabelledRows, config: TrainingConfig, run: Run, build: Build
+) -> tuple[TrainingConfig, Tuned, tuple[SizeTried, ...]]:
+    """Double the representatives while the loss of held-out rows falls significantly.
 
-    def tried(self, kernel: Kernel, loss: float) -> None:
-        """Hear of a kernel that was tried, and the mean squared error of what was held out."""
-
-    def grown(self, step: Step) -> None:
-        """Hear of a number of representatives that was tried."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """A number of representatives that was tried.
-
-    Attributes
-    ----------
-    n_representatives : of each class
-    held_out_error : the share of the held-out rows that were misclassified
-    held_out_loss : the mean squared error of their probabilities
-    seconds : what it took
+    Returns the configuration with the smallest number that no larger one beats, the hyperparameters
+    chosen with it, and all sizes that were tried.
     """
-
-    n_representatives: int
-    held_out_error: float
-    held_out_loss: float
-    seconds: float
-
-
-@dataclass(frozen=True, eq=False)
-class Growth:
-    """What was tried, and what was enough.
-
-    Attributes
-    ----------
-    steps : all that was tried, the smallest first
-    n_representatives : the smallest that no larger one beat by more than noise
-    chosen : what was chosen with it, on the part that was not held out
-    """
-
-    steps: tuple[Step, ...]
-    n_representatives: int
-    chosen: Chosen
-
-
-def grow(
-    data: Labelled,
-    recipe: Recipe,
-    open_: Open,
-    rng: np.random.Generator,
-    watcher: GrowthWatcher,
-    workers: Workers = ALONE,
-) -> Growth:
-    """Double the representatives while the squared error of held-out rows falls beyond noise."""
-    rest, held = next(hold_out(data, _HELD_OUT, rng))
-    weights, largest = held.weight_of_each, max(rest.class_sizes)
-    steps: list[Step] = []
-    kept: list[tuple[Chosen, Array]] = []  # those that beat all before
-    q = FIRST
+    rest, held = next(hold_out(rows, _HELD_OUT, run.rng))
+    largest, q = max(rest.class_sizes), FIRST
+    sizes: list[SizeTried] = []
+    kept: list[tuple[Tuned, Array]] = []  # those that beat all before
     while True:
         start = perf_counter()
-        wanted = replace(recipe.kmeans, n_representatives=min(q, largest))
-        near = kept[-1][0].squares if kept else None
-        chosen = open_.as_given(rest) or make_choice(
-            rest, wanted, recipe.fit_on, open_, rng, watcher, workers, near
-        )
-        # The same every time, so that steps differ by their number alone.
-        rngs = [np.random.default_rng(k) for k in range(len(rest.classes))]
-        squashed = rest.squashed(chosen.squash)
-        built = build(squashed, replace(recipe, kmeans=wanted), chosen, rngs, Unwatched(), workers)
-        scores = built.fit.model.scores(held.squashed(chosen.squash).X[:], workers)
-        losses = chance_losses(scores, held.codes, weights)
-        step = Step(
-            wanted.n_representatives,
-            float(np.average(scores.argmax(axis=1) != held.codes, weights=weights)),
-            float(np.average(losses, weights=weights)),
-            perf_counter() - start,
-        )
-        steps.append(step)
-        watcher.grown(step)
-        if kept and not falls(kept[-1][1], losses, weights):
+        trial = replace(config, n_representatives=min(q, largest))
+        tuned = tune(rest, trial, run, kept[-1][0].squares if kept else None)
+        model = build(rest.on_sphere(tuned.sphere_map), trial, tuned, run.silent())
+        scores = model.scores(held.X[:], run.executor)
+        losses = brier_losses(scores, held.codes, held.row_weights)
+        sizes.append(_size_tried(trial, scores, losses, held, perf_counter() - start))
+        if run.on_event is not None:
+            run.on_event(sizes[-1])
+        if kept and not is_significantly_lower(kept[-1][1], losses, held.row_weights):
             break
-        kept.append((chosen, losses))
-        if q >= largest or not _affordable(rest.basis_size(2 * q), step):
+        kept.append((tuned, losses))
+        if q >= largest or not _affordable(basis_size(rest, 2 * q), sizes[-1].seconds):
             break
         q *= 2
-    chosen = kept[-1][0]
-    if recipe.fit_on == "samples" and open_.regularization is None:
-        carried = carry(chosen.regularization, rest.total_weight, data.total_weight)
-        chosen = replace(chosen, regularization=carried)
-    return Growth(tuple(steps), steps[len(kept) - 1].n_representatives, chosen)
+    tuned = kept[-1][0]
+    if config.fit_on == "samples" and config.regularization is None:
+        rescaled = rescale(tuned.regularization, rest.total_weight, rows.total_weight)
+        tuned = replace(tuned, regularization=rescaled)
+    best = sizes[len(kept) - 1].n_representatives
+    return replace(config, n_representatives=best), tuned, tuple(sizes)
 
 
-def _affordable(m: int, last: Step) -> bool:
+def _size_tried(
+    config: TrainingConfig, scores: Array, losses: Array, held: LabelledRows, seconds: float
+) -> SizeTried:
+    weights = held.row_weights
+    return SizeTried(
+        config.n_representatives,
+        float(np.average(scores.argmax(axis=1) != held.codes, weights=weights)),
+        float(np.average(losses, weights=weights)),
+        seconds,
+    )
+
+
+def _affordable(m: int, seconds: float) -> bool:
     """Say whether a step with m representatives keeps within memory and time."""
-    return 3 * 8 * m**2 <= MOST_BYTES and 4 * last.seconds <= MOST_SECONDS
+    return 3 * 8 * m**2 <= MOST_BYTES and 4 * seconds <= MOST_SECONDS

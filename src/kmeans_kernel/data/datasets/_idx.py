@@ -13,6 +13,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+# Data types by the third byte of the magic number.
 _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 _GZIP_MAGIC = b"\x1f\x8b"
 
@@ -26,12 +27,12 @@ def read_idx(path: str | PathLike[str]) -> npt.NDArray[Any]:
 
     Returns
     -------
-    ndarray of the shape and type the header says
+    ndarray of the shape and data type in the header
 
     Raises
     ------
     ValueError
-        when the magic number is none of IDX, or the file is shorter or longer than its header says
+        if the magic number is not that of IDX, or the size of the file contradicts its header
     """
     path = Path(path)
     with path.open("rb") as raw:
@@ -47,12 +48,12 @@ def read_idx(path: str | PathLike[str]) -> npt.NDArray[Any]:
 
 
 def decode_idx(content: bytes, name: str) -> npt.NDArray[Any]:
-    """Return the array of an uncompressed IDX file; `name` is what to call it."""
+    """Return the array of an uncompressed IDX file; `name` is used in error messages."""
     return _read(io.BytesIO(content), name)
 
 
 def encode_idx(array: npt.NDArray[np.uint8]) -> bytes:
-    """Return the bytes of an uncompressed IDX file that holds an array of bytes."""
+    """Encode a uint8 array as an uncompressed IDX file."""
     sizes = np.array(array.shape, dtype=">u4").tobytes()
     return bytes([0, 0, 0x08, array.ndim]) + sizes + array.tobytes()
 
@@ -71,7 +72,8 @@ def _read(stream: IO[bytes], path: Path | str) -> npt.NDArray[Any]:
         raise ValueError(f"{path} is cut short: it ends within its header. Fetch it again.")
     shape = tuple(np.frombuffer(header, dtype=">u4").tolist())
     expected = math.prod(shape) * dtype.itemsize
-    # Reads what is there, never allocates what a damaged header claims.
+    # Read in pieces: a damaged header may announce more bytes than memory holds. One byte more
+    # than announced shows a file that is too long.
     content = _read_up_to(stream, expected + 1)
     if len(content) != expected:
         problem = "is cut short" if len(content) < expected else "is longer than it says"

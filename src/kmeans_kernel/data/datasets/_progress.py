@@ -1,4 +1,4 @@
-"""A bar for a download that another program makes: it watches the folder grow."""
+"""Progress bar of a download by another program, from the size of its folder."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ _WIDTH = 30
 
 
 @contextmanager
-def watched_folder(folder: Path, title: str, expected_bytes: int) -> Iterator[None]:
-    """Draw on standard error, if that is a terminal, how full `folder` is while the block runs."""
+def folder_progress(folder: Path, title: str, expected_bytes: int) -> Iterator[None]:
+    """Show the bytes in `folder` as a progress bar on standard error while the context is open.
+
+    If standard error is no terminal, only the title is written.
+    """
     if not sys.stderr.isatty():
         sys.stderr.write(f"{title} (about {expected_bytes / 1e6:.0f} MB)\n")
         yield
@@ -25,19 +28,19 @@ def watched_folder(folder: Path, title: str, expected_bytes: int) -> Iterator[No
             sys.stderr.write("\r" + bar(title, _bytes_in(folder), expected_bytes) + "\033[K")
             sys.stderr.flush()
 
-    artist = threading.Thread(target=draw, daemon=True)
-    artist.start()
+    drawing = threading.Thread(target=draw, daemon=True)
+    drawing.start()
     try:
         yield
     finally:
         done.set()
-        artist.join()
+        drawing.join()
         sys.stderr.write("\r\033[K")
         sys.stderr.flush()
 
 
 def bar(title: str, size: int, expected: int) -> str:
-    """Return the text of a bar; a size beyond the expected one shows as nearly full."""
+    """Return the text of the bar; at most 99 %, since the expected size is an estimate."""
     share = min(size / expected, 0.99)
     filled = round(_WIDTH * share)
     return (
@@ -51,6 +54,6 @@ def _bytes_in(folder: Path) -> int:
     for path in folder.rglob("*"):
         try:
             total += path.stat().st_size if path.is_file() else 0
-        except OSError:  # gone between the listing and the look
+        except OSError:  # removed since it was listed
             continue
     return total

@@ -1,7 +1,8 @@
-"""Reading labelled rows from the files people have: CSV, Parquet, NPZ, svmlight, IDX.
+"""Reading tables and images from CSV, Parquet, NPZ, svmlight and IDX files.
 
-A file becomes a `Table`: features with their names, or images, and labels if it has any. Whatever
-cannot be read is told in one sentence that names the file, what is wrong and what to do.
+`read_table` returns a `Table`: features with their names, or images, and labels if the file has
+any. A file that cannot be read raises `DataFileError`, one sentence that names the file, the
+problem and a remedy.
 """
 
 from __future__ import annotations
@@ -9,18 +10,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kmeans_kernel.data.tables._arrays import read_images, read_npz, read_svmlight, table_of_arrays
+from kmeans_kernel.data.tables._arrays import (
+    read_idx_images,
+    read_npz,
+    read_svmlight,
+    table_from_arrays,
+)
 from kmeans_kernel.data.tables._blocks import TableBlocks
 from kmeans_kernel.data.tables._content import (
     STANDARD_INPUT,
     SUFFIXES,
     Format,
     OnBytes,
-    content_of,
-    format_of,
+    detect_format,
+    read_content,
 )
 from kmeans_kernel.data.tables._csv import read_csv
-from kmeans_kernel.data.tables._frames import read_parquet, table_of_frame
+from kmeans_kernel.data.tables._frames import read_parquet, table_from_frame
 from kmeans_kernel.data.tables._table import DataFileError, Table, first_line
 
 __all__ = [
@@ -42,31 +48,41 @@ def read_table(
     zero_based: bool = False,
     on_bytes: OnBytes | None = None,
 ) -> Table:
-    """Read a file.
+    """Read a file of labelled or unlabelled rows.
 
     Parameters
     ----------
-    source : the file, or "-" for standard input; it may be packed with gzip
-    target : where the labels are: a column of CSV or Parquet, an array of NPZ ("y" by default), a
-        file of labels for IDX (by default the one beside the images). svmlight has its own
-    labels : True if there must be some, False if they are not read; by default they are read if
-        there are any
-    features : the columns to take, in this order; by default all but the target
-    n_features : how many features a sparse row has, when the file need not show it
-    file_format : by default told from the name and the first bytes
-    drop : columns to leave out
-    drop_missing : whether to leave out rows with missing values; else they are an error
-    zero_based : whether svmlight counts its features from 0 instead of 1
-    on_bytes : is told how far the reading is
+    source : path of the file, or "-" for standard input; gzip is decompressed
+    target : location of the labels: a column of CSV or Parquet, an array of NPZ ("y" by default),
+        or the label file of IDX images (by default the file of the same name with "labels" for
+        "images"). Ignored for svmlight, whose lines start with the label
+    labels : True requires labels, False ignores them, None reads them if the file has any
+    features : names of the columns to read, in this order; by default all but the target
+    n_features : number of features of an svmlight file, whose rows may end in zeros that are not
+        written; by default the highest index in the file
+    file_format : by default detected from the file's suffix, else from its first bytes
+    drop : names of columns to leave out
+    drop_missing : True leaves out rows with missing values; False makes them an error
+    zero_based : True if the svmlight file numbers its features from 0 instead of 1
+    on_bytes : progress callback, called with the bytes read and the total (None if unknown)
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    DataFileError
+        if the file cannot be read, or holds no usable rows
     """
-    content, name = content_of(source, on_bytes)
-    kind = file_format or format_of(name, content)
+    content, name = read_content(source, on_bytes)
+    kind = file_format or detect_format(name, content)
     if drop and kind not in (Format.csv, Format.parquet):
         raise DataFileError(f"{name} is {kind}, whose columns have no names to leave out by.")
     try:
         if kind in (Format.csv, Format.parquet):
             is_csv = kind is Format.csv
-            return table_of_frame(
+            return table_from_frame(
                 read_csv(content, name, target) if is_csv else read_parquet(content, name),
                 name,
                 target=target,
@@ -80,14 +96,14 @@ def read_table(
         elif kind is Format.svmlight:
             X, y = read_svmlight(content, name, n_features, zero_based)
         else:
-            X, y = read_images(content, source, name, target, labels)
+            X, y = read_idx_images(content, source, name, target, labels)
     except DataFileError:
         raise
-    except Exception as error:  # whatever a library says of a file it cannot read
+    except Exception as error:  # NumPy, SciPy and scikit-learn raise many types on a bad file
         raise DataFileError(f"{name} could not be read as {kind}: {first_line(error)}") from error
     if labels and y is None:
         where = {Format.npz: "array", Format.idx: "file"}[kind]
         raise DataFileError(
             f"{name} has no labels; name the {where} that holds them with --target."
         )
-    return table_of_arrays(X, None if labels is False else y, name, drop_missing=drop_missing)
+    return table_from_arrays(X, None if labels is False else y, name, drop_missing=drop_missing)

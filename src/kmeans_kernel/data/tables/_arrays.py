@@ -1,4 +1,4 @@
-"""Files of arrays: NPZ, svmlight, IDX."""
+"""Readers of files of arrays: NPZ, svmlight and IDX."""
 
 from __future__ import annotations
 
@@ -13,30 +13,31 @@ from kmeans_kernel.data.tables._table import (
     DataFileError,
     Table,
     complete_rows,
-    listed,
-    plain_labels,
+    labels_from_array,
+    quoted_list,
 )
 
-# A sparse file is read into a dense table up to this many bytes.
-_LARGEST_DENSE = 4 << 30
+# Most bytes that the dense array of an svmlight file may take.
+_MAX_DENSE_BYTES = 4 << 30
 
 
 def read_npz(
     content: bytes, name: str, target: str | None
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
+    """Return the rows, array "X" or the only array beside the labels, and the labels if any."""
     with np.load(io.BytesIO(content), allow_pickle=False) as file:
         found = {key: file[key] for key in file.files}
     arrays = {key: array for key, array in found.items() if isinstance(array, np.ndarray)}
     label_name = target or "y"
     if target is not None and target not in arrays:
-        raise DataFileError(f"{name} has no array {target!r}; it has {listed(list(arrays))}.")
+        raise DataFileError(f"{name} has no array {target!r}; it has {quoted_list(list(arrays))}.")
     y = arrays.pop(label_name, None)
     X = arrays.get("X") if "X" in arrays else None
     if X is None:
         if len(arrays) != 1:
             raise DataFileError(
                 f"{name} should hold an array 'X' of rows and an array {label_name!r} of labels; "
-                f"it has {listed([*arrays, *([label_name] if y is not None else [])])}."
+                f"it has {quoted_list([*arrays, *([label_name] if y is not None else [])])}."
             )
         X = next(iter(arrays.values()))
     if X.ndim not in (2, 3) or X.size == 0 or X.dtype.kind not in "biuf":
@@ -54,30 +55,34 @@ def read_npz(
 def read_svmlight(
     content: bytes, name: str, n_features: int | None, zero_based: bool
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return the rows as a dense array, and the labels."""
     from sklearn.datasets import load_svmlight_file
 
-    X, y = load_svmlight_file(io.BytesIO(content), zero_based=True)  # counted as written
+    # With zero_based=True scikit-learn keeps the indices as written, and a feature 0 can be seen.
+    X, y = load_svmlight_file(io.BytesIO(content), zero_based=True)
     if not zero_based:
         if X[:, 0].nnz:
             raise DataFileError(
-                f"{name} has a feature 0; say --zero-based if its features are counted from 0."
+                f"{name} has a feature 0; say --zero-based if its features are numbered from 0."
             )
         X = X[:, 1:]
     if n_features is not None and X.shape[1] > n_features:
         raise DataFileError(f"{name} has {X.shape[1]} features, and the model knows {n_features}.")
     width = X.shape[1] if n_features is None else n_features
-    if 8 * X.shape[0] * width > _LARGEST_DENSE:
+    if 8 * X.shape[0] * width > _MAX_DENSE_BYTES:
         raise DataFileError(
-            f"{name} has {X.shape[0]} rows of {width} features, too many to be held dense."
+            f"{name} has {X.shape[0]} rows of {width} features, too many to be held dense (at "
+            f"most {_MAX_DENSE_BYTES >> 30} GB); split the file."
         )
     dense = np.zeros((X.shape[0], width))
     dense[:, : X.shape[1]] = X.toarray()
     return dense, y
 
 
-def read_images(
+def read_idx_images(
     content: bytes, source: str | Path, name: str, target: str | None, labels: bool | None
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
+    """Return IDX images, and the labels of `target` or of the label file beside the images."""
     from kmeans_kernel.data.datasets._idx import decode_idx, read_idx
 
     images = decode_idx(content, name)
@@ -94,10 +99,10 @@ def read_images(
     return images, y
 
 
-def table_of_arrays(
+def table_from_arrays(
     X: npt.NDArray[Any], y: npt.NDArray[Any] | None, name: str, *, drop_missing: bool
 ) -> Table:
-    """Return a table of numbers without names."""
+    """Return the table of an array, whose features have no names."""
     unlabelled = np.zeros(len(X), dtype=bool)
     if y is not None and y.dtype.kind == "f":
         unlabelled = np.isnan(y)
@@ -109,5 +114,5 @@ def table_of_arrays(
         "the label",
         drop_missing=drop_missing,
     )
-    y = None if y is None else plain_labels(y[rows], name)
+    y = None if y is None else labels_from_array(y[rows], name)
     return Table(X[rows], y, rows, len(X) - len(rows))

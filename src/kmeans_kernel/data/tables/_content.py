@@ -1,4 +1,4 @@
-"""The bytes of a file, and what they are."""
+"""Content of a file, and detection of its format."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from typing import BinaryIO, TypeAlias
 
 from kmeans_kernel.data.tables._table import DataFileError
 
-# Told how many bytes were read, and of how many if that is known.
+# Progress callback: bytes read so far, and total bytes or None if unknown.
 OnBytes: TypeAlias = Callable[[int, int | None], None]
 
 STANDARD_INPUT = "-"
 
-_BYTES_AT_A_TIME = 1 << 22
+_CHUNK_BYTES = 1 << 22
 
 
 class Format(StrEnum):
-    """What a file may be."""
+    """Formats that `read_table` reads."""
 
     csv = "csv"
     parquet = "parquet"
@@ -38,8 +38,8 @@ SUFFIXES: dict[str, Format] = {
 }  # fmt: skip
 
 
-def content_of(source: str | Path, on_bytes: OnBytes | None) -> tuple[bytes, str]:
-    """Return the bytes of a file, unpacked, and how to call it."""
+def read_content(source: str | Path, on_bytes: OnBytes | None) -> tuple[bytes, str]:
+    """Return the bytes of a file, decompressed, and its name for error messages."""
     if str(source) == STANDARD_INPUT:
         if sys.stdin is None:
             raise DataFileError("standard input is closed; name a file.")
@@ -68,29 +68,33 @@ def content_of(source: str | Path, on_bytes: OnBytes | None) -> tuple[bytes, str
 def _read_all(file: BinaryIO, total: int | None, on_bytes: OnBytes | None) -> bytes:
     """Return all bytes of a stream."""
     content = bytearray()
-    while block := file.read(_BYTES_AT_A_TIME):
+    while block := file.read(_CHUNK_BYTES):
         content += block
         if on_bytes is not None:
             on_bytes(len(content), total)
     return bytes(content)
 
 
-def format_of(name: str, content: bytes) -> Format:
-    """Tell the format from the name, else from the first bytes."""
+def detect_format(name: str, content: bytes) -> Format:
+    """Detect the format from the suffix of the name, else from the first bytes.
+
+    Text of unknown suffix is svmlight if its first line reads "label index:value …", else CSV.
+    """
     path = Path(name.removesuffix(".gz"))
     if path.suffix in SUFFIXES:
         return SUFFIXES[path.suffix]
     start = content[:4096]
     if start[:4] == b"PAR1":
         return Format.parquet
-    if start[:4] == b"PK\x03\x04":
+    if start[:4] == b"PK\x03\x04":  # NPZ is a ZIP archive
         return Format.npz
+    # IDX: two zero bytes, then the code of the data type.
     if start[:2] == b"\0\0" and len(start) > 4 and start[2] in (8, 9, 11, 12, 13, 14):
         return Format.idx
     if b"\0" in start:
         raise DataFileError(
-            f"{name} is binary and of no known format; {', '.join(Format)} can be read, and "
-            "--format names one."
+            f"{name} is binary and of no known format; {', '.join(Format)} can be read. Name the "
+            "format with --format."
         )
     first = start.strip().splitlines()[0]
     is_sparse = re.fullmatch(rb"\S+(\s+\d+:\S+)+(\s*#.*)?", first.strip())

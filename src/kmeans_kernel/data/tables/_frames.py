@@ -1,4 +1,4 @@
-"""Tables with named columns: which are features, which is the label, and all as numbers."""
+"""Conversion of polars frames to tables: feature columns as float64, and labels."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from kmeans_kernel.data.tables._table import (
     Table,
     complete_rows,
     first_line,
-    listed,
-    parse_labels,
-    plain_labels,
+    labels_from_array,
+    labels_from_text,
+    quoted_list,
 )
 
 
@@ -33,7 +33,7 @@ def read_parquet(content: bytes, name: str) -> Any:
     return frame
 
 
-def table_of_frame(
+def table_from_frame(
     frame: Any,
     name: str,
     *,
@@ -43,17 +43,17 @@ def table_of_frame(
     drop: Sequence[str],
     drop_missing: bool,
 ) -> Table:
-    """Return the numbers and the labels of a frame."""
+    """Return the features and labels of a frame; see `read_table` for the options."""
     if labels and target is None:
         raise DataFileError(
             f"say which column of {name} holds the labels, with --target; its columns are "
-            f"{listed(frame.columns)}."
+            f"{quoted_list(frame.columns)}."
         )
     if labels is False:
         drop = [*drop, *(column for column in frame.columns if column == target)]
         target = None
-    chosen = _choose_columns(frame.columns, name, target, features, drop)
-    X = frame.select(_numbers(frame[column], name) for column in chosen)
+    chosen = _feature_columns(frame.columns, name, target, features, drop)
+    X = frame.select(_to_float64(frame[column], name) for column in chosen)
     unlabelled = np.zeros(len(X), dtype=bool) if target is None else _is_missing(frame[target])
     rows = complete_rows(
         X.to_numpy(),
@@ -63,23 +63,23 @@ def table_of_frame(
         f"column {target!r}",
         drop_missing=drop_missing,
     )
-    y = None if target is None else labels_of(frame[target].gather(rows), name)
+    y = None if target is None else labels_from_column(frame[target].gather(rows), name)
     return Table(X[rows], y, rows, len(X) - len(rows))
 
 
-def _choose_columns(
+def _feature_columns(
     columns: Sequence[str],
     name: str,
     target: str | None,
     features: Sequence[str] | None,
     drop: Sequence[str],
 ) -> Sequence[str]:
-    """Return the columns of features: those asked for, else all but the target and the dropped."""
+    """Return the names of the feature columns: `features`, else all but target and dropped ones."""
     named = [column for column in (target, *drop) if column is not None]
     absent = [column for column in (*named, *(features or ())) if column not in columns]
     if absent:
         raise DataFileError(
-            f"{name} has no column {absent[0]!r}; its columns are {listed(columns)}."
+            f"{name} has no column {absent[0]!r}; its columns are {quoted_list(columns)}."
         )
     if features is not None:
         needed = [column for column in named if column in features]
@@ -93,17 +93,20 @@ def _choose_columns(
     nameless = [column for column in chosen if re.fullmatch(r"unnamed_\d+", column)]
     if nameless:
         raise DataFileError(
-            f"column {nameless[0].removeprefix('unnamed_')} of {name} has no name; if it holds "
-            f"nothing of use, such as the numbers of the rows, leave it out with --drop "
-            f"{nameless[0]}, else give it a name."
+            f"column {nameless[0].removeprefix('unnamed_')} of {name} has no name; if it is no "
+            f"feature, such as a row number, leave it out with --drop {nameless[0]}, else give it "
+            "a name."
         )
     if not chosen:
-        raise DataFileError(f"{name} has no column of features beside {listed(named)}.")
+        raise DataFileError(f"{name} has no column of features beside {quoted_list(named)}.")
     return chosen
 
 
-def _numbers(column: Any, name: str) -> Any:
-    """Return a column as float64, NaN as missing; or say that it holds no numbers."""
+def _to_float64(column: Any, name: str) -> Any:
+    """Return a column as float64 with nulls for NaN; raise `DataFileError` if it is not numeric.
+
+    Text that reads as numbers, or as true and false, is converted.
+    """
     import polars as pl
 
     kind = column.dtype
@@ -117,7 +120,7 @@ def _numbers(column: Any, name: str) -> Any:
         numbers = text.cast(pl.Float64, strict=False)
         wrong = (numbers.is_null() & text.is_not_null()).arg_true()
         if len(wrong):
-            raise DataFileError(_not_a_number(column.name, name, text[wrong[0]], wrong[0]))
+            raise DataFileError(_text_message(column.name, name, text[wrong[0]], wrong[0]))
         return numbers.fill_nan(None)
     if not (kind.is_numeric() or kind == pl.Boolean):
         raise DataFileError(
@@ -127,11 +130,11 @@ def _numbers(column: Any, name: str) -> Any:
     return column.cast(pl.Float64).fill_nan(None)
 
 
-def _not_a_number(column: str, name: str, value: str, row: int) -> str:
-    told = f"the column {column!r} of {name} holds text, {value!r} in data row {row + 1}"
-    if re.fullmatch(r"-?\d+,\d+", value):
-        return f"{told}; write numbers with a point."
-    return f"{told}; encode it as numbers first, or leave it out with --drop {column!r}."
+def _text_message(column: str, name: str, value: str, row: int) -> str:
+    problem = f"the column {column!r} of {name} holds text, {value!r} in data row {row + 1}"
+    if re.fullmatch(r"-?\d+,\d+", value):  # decimal comma
+        return f"{problem}; write numbers with a point."
+    return f"{problem}; encode it as numbers first, or leave it out with --drop {column!r}."
 
 
 def _is_missing(column: Any) -> npt.NDArray[np.bool_]:
@@ -141,8 +144,8 @@ def _is_missing(column: Any) -> npt.NDArray[np.bool_]:
     return np.asarray(missing.to_numpy())
 
 
-def labels_of(column: Any, name: str) -> npt.NDArray[Any]:
-    """Return labels as whole numbers where they are such, as booleans, else as text."""
+def labels_from_column(column: Any, name: str) -> npt.NDArray[Any]:
+    """Return a label column as booleans, as integers if all labels are integers, else as text."""
     import polars as pl
 
     kind = column.dtype
@@ -154,6 +157,6 @@ def labels_of(column: Any, name: str) -> npt.NDArray[Any]:
             "no label."
         )
     if kind.is_float():
-        return plain_labels(column.to_numpy(), name)
+        return labels_from_array(column.to_numpy(), name)
     text = column.cast(pl.String)
-    return parse_labels(np.array(text.to_list(), dtype=str))
+    return labels_from_text(np.array(text.to_list(), dtype=str))

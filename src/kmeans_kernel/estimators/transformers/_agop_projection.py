@@ -1,4 +1,4 @@
-"""Rows seen along what matters to their labels."""
+"""Projection on the eigenvectors of the average gradient outer product."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from kmeans_kernel.core.arrays.blocking import Array
-from kmeans_kernel.core.model.agop import ENOUGH_ROWS, outer_gradients
+from kmeans_kernel.core.arrays.matrices import Array
+from kmeans_kernel.core.model.agop import ENOUGH_ROWS, average_gradient_outer_product
 from kmeans_kernel.estimators._classifier import KMeansKernelClassifier
 from kmeans_kernel.utils.validation import (
     RandomState,
@@ -24,18 +24,19 @@ from kmeans_kernel.utils.validation import (
 # Rows that the small classifier sees.
 _MOST_ROWS = 10_000
 
-# A direction that matters less than this, in what matters most, is left out.
+# Eigenvalues below this share of the largest are left out.
 _LEAST = 1e-12
 
 
-class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Projects rows on the directions along which their labels change, each as much as it matters.
+class AGOPProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Project rows on the eigenvectors of the average gradient outer product (AGOP) of the scores.
 
-    A small classifier is trained; where its scores are steep, in the mean over rows, is where rows
-    should be told apart. The mean outer product of their gradients, M, has the directions as its
-    eigenvectors; distances between projected rows are those of √M. It is the whole matrix of which
-    `feature_scales` learns the diagonal, for rows of many features that matter together, and makes
-    whatever follows cheaper: there are fewer features.
+    A small classifier is trained, and M is the mean over rows of the outer products of the
+    gradients of its scores. Its eigenvectors are the directions along which the labels change;
+    distances between projected rows are those of the metric √M, as in recursive feature machines.
+    `feature_scales` of the classifier is the diagonal of the same matrix. The projection is for
+    rows of many features that matter together, and makes whatever follows cheaper: there are fewer
+    features.
 
     Parameters
     ----------
@@ -44,14 +45,14 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     n_representatives : int, default=50
         Of each class, for the small classifier.
     gamma, regularization, lift : float or "auto", default="auto"
-        For the small classifier, a Gaussian one that fits squares.
+        For the small classifier, which has an RBF kernel and the squared loss.
     random_state : int, RandomState instance or None, default=None
         Decides which rows it sees, at most 10,000, and its first centroids.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_features, n_components)
-        What rows are multiplied by; the first matters most.
+        The projection; columns are in order of falling eigenvalues.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -60,12 +61,12 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     Examples
     --------
     >>> from sklearn.pipeline import make_pipeline
-    >>> from kmeans_kernel import KMeansKernelClassifier, LearnedMetric
+    >>> from kmeans_kernel import KMeansKernelClassifier, AGOPProjection
     >>> from kmeans_kernel.data import load_digits
     >>> digits = load_digits()
     >>> X_train, X_test = (X.reshape(len(X), -1) for X in (digits.X_train, digits.X_test))
     >>> model = make_pipeline(
-    ...     LearnedMetric(40, random_state=0), KMeansKernelClassifier(50, random_state=0)
+    ...     AGOPProjection(40, random_state=0), KMeansKernelClassifier(50, random_state=0)
     ... )
     >>> bool(model.fit(X_train, digits.y_train).score(X_test, digits.y_test) > 0.95)
     True
@@ -89,7 +90,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn the directions from rows and their labels.
+        """Learn the projection from rows and their labels.
 
         Parameters
         ----------
@@ -107,17 +108,17 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         rows = random.permutation(X.shape[0])[:_MOST_ROWS]
         small = KMeansKernelClassifier(
             self.n_representatives,
-            kernel="gaussian",
+            kernel="rbf",
             gamma=self.gamma,
             regularization=self.regularization,
             loss="squared",
             lift=self.lift,
             feature_scales=None,
-            squash=None,
+            feature_transform=None,
             random_state=random.randint(np.iinfo(np.int32).max),
         ).fit(X[rows], y[rows])
         some = rows[:ENOUGH_ROWS]
-        outer = outer_gradients(small.model_, X[some], np.ones(len(some)))
+        outer = average_gradient_outer_product(small.model_, X[some], np.ones(len(some)))
         d = len(outer)
         values, axes = eigh(outer, subset_by_index=(max(0, d - n_components), d - 1))
         values, axes = values[::-1], axes[:, ::-1]
@@ -128,7 +129,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return self
 
     def transform(self, X: Any) -> Array:
-        """Return rows along the directions.
+        """Project rows.
 
         Parameters
         ----------

@@ -15,8 +15,8 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from kmeans_kernel.core.arrays.blocking import Array, cached_row_blocks
 from kmeans_kernel.core.arrays.lazy import LazyRows
+from kmeans_kernel.core.arrays.matrices import Array, cached_row_blocks
 from kmeans_kernel.utils.threads import threads_for
 from kmeans_kernel.utils.validation import check_lazy_rows, check_pixels, check_shape
 

@@ -10,8 +10,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import check_random_state
 
-from kmeans_kernel.core.arrays.blocking import Array
 from kmeans_kernel.core.arrays.lazy import LazyRows
+from kmeans_kernel.core.arrays.matrices import Array
 from kmeans_kernel.core.arrays.sphere import unit_rows
 from kmeans_kernel.core.clustering.spherical_kmeans import cluster
 from kmeans_kernel.estimators.transformers._base import ImageTransformer

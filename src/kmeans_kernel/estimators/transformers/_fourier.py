@@ -6,7 +6,7 @@ import numpy as np
 from scipy.fft import rfft
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
-from kmeans_kernel.core.arrays.blocking import Array
+from kmeans_kernel.core.arrays.matrices import Array
 from kmeans_kernel.core.arrays.sphere import unit_rows
 from kmeans_kernel.estimators.transformers._base import PixelTransformer
 from kmeans_kernel.estimators.transformers._pixels import centered

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin
 
-from kmeans_kernel.core.arrays.blocking import Array
+from kmeans_kernel.core.arrays.matrices import Array
 from kmeans_kernel.core.arrays.sphere import unit_rows
 from kmeans_kernel.estimators.transformers._base import PixelTransformer
 

@@ -1,8 +1,8 @@
-"""Saving and loading fitted estimators: one safetensors file, and nothing in it can run code.
+"""Saving and loading of fitted estimators as one safetensors file that cannot run code.
 
-The arrays are the file's tensors. Everything else is JSON in its metadata: the format's version, a
-tree of estimators with their parameters, and a digest of the whole. Loading checks the header, the
-version, the digest, and every name, type and shape, before an estimator is built.
+The arrays are the file's tensors. Its metadata hold the format version, a JSON tree of the
+estimators with their parameters, and a SHA-256 digest of the tree and the arrays. Loading verifies
+the header, the version, the digest, and every name, type and shape before it builds an estimator.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import numpy.typing as npt
 
 from kmeans_kernel.export.model_file._estimators import build, describe
-from kmeans_kernel.export.model_file._file import ModelFileError, Place, damaged, read, write
+from kmeans_kernel.export.model_file._file import ModelFileError, Place, damaged_error, read, write
 from kmeans_kernel.utils.files import check_writable
 
 __all__ = ["ModelFileError", "load_model", "save_model"]
@@ -31,8 +31,7 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
         Before the classifier a pipeline may hold PixelNormalizer, FourierFeatures and
         scikit-learn's StandardScaler.
     path : path
-        The file. It is written under a temporary name and renamed, so that there is always a
-        whole one.
+        The file to write. It is written atomically: an interrupted save leaves the old file.
 
     Examples
     --------
@@ -58,34 +57,35 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     Parameters
     ----------
     path : path
-        The file. It may come from anyone: nothing in it is run, and nothing larger than the file
-        is allocated.
+        The file. It may be untrusted: loading runs no code from it, and allocates no more memory
+        than the size of the file.
 
     Returns
     -------
-    the estimator, fitted
+    the fitted estimator
 
     Raises
     ------
     ModelFileError
-        when the file is no model, is damaged, or is of a later version; the message says which
+        if the file is not a model, is damaged, or has another format version; the message says
+        which
     """
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a directory: name a file that save_model wrote.")
     text, arrays = read(path)
     try:
-        tree = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+        tree = json.loads(text, parse_constant=_refuse_constant, parse_float=_parse_finite)
         place = Place("", arrays)
         estimator = build(tree, place)
         if place.unused():
             raise ModelFileError(f"it holds arrays that no part of it names: {place.unused()}")
     except ModelFileError as error:
-        raise damaged(path, str(error)) from None
+        raise damaged_error(path, str(error)) from None
     except (
         KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError, MemoryError,
     ) as error:  # fmt: skip
-        raise damaged(path, f"{type(error).__name__}: {error}") from error
+        raise damaged_error(path, f"{type(error).__name__}: {error}") from error
     return estimator
 
 
@@ -93,6 +93,6 @@ def _refuse_constant(name: str) -> float:
     raise ModelFileError(f"it holds the number {name}")
 
 
-def _finite(text: str) -> float:
+def _parse_finite(text: str) -> float:
     number = float(text)
     return number if math.isfinite(number) else _refuse_constant(text)

@@ -1,4 +1,4 @@
-"""Estimators as JSON and arrays, and back; whatever does not fit is refused before it is built."""
+"""Conversion of estimators to JSON and arrays, and validated construction from them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from kmeans_kernel.core.arrays.asinh import Squash
-from kmeans_kernel.core.model.fitted_model import FittedModel, whole_if_so
+from kmeans_kernel.core.arrays.matrices import as_counts
+from kmeans_kernel.core.arrays.sphere import AsinhTransform, SphereMap
+from kmeans_kernel.core.kernels.kernels import kernel_to_dict
+from kmeans_kernel.core.model.fitted_model import FittedModel
+from kmeans_kernel.core.training.train import TrainingResult
 from kmeans_kernel.estimators._classifier import KMeansKernelClassifier
-from kmeans_kernel.estimators._parameters import settings_of
+from kmeans_kernel.estimators._parameters import config_of
 from kmeans_kernel.estimators._patch_voting import PatchVotingClassifier
-from kmeans_kernel.estimators.transformers._agop_projection import LearnedMetric
+from kmeans_kernel.estimators.transformers._agop_projection import AGOPProjection
 from kmeans_kernel.estimators.transformers._deskewer import Deskewer
 from kmeans_kernel.estimators.transformers._edge_patterns import PATTERN_SIZE, EdgePatterns
 from kmeans_kernel.estimators.transformers._fourier import FourierFeatures
@@ -30,7 +33,6 @@ from kmeans_kernel.export.model_file._values import (
     build_labels,
     count_of,
     describe_features,
-    describe_kernel,
     describe_labels,
     describe_params,
     number_of,
@@ -43,20 +45,20 @@ _FLOATS = ("float32", "float64")
 
 
 def describe(estimator: Any, place: Place) -> dict[str, Any]:
-    """Return the JSON of an estimator, and put its arrays in place."""
+    """Return the JSON tree of a fitted estimator, and store its arrays in `place`."""
     for kind, (describe, _) in _KINDS.items():
         if type(estimator) is kind:
             check_is_fitted(estimator)
             return {"kind": kind.__name__, **describe(estimator, place)}
     raise TypeError(
-        f"A {type(estimator).__name__} cannot be saved, nor be part of a page; what can is "
-        f"{', '.join(kind.__name__ for kind in _KINDS)}. Apply other steps before the model that "
-        "is saved, and again before it predicts."
+        f"A {type(estimator).__name__} cannot be saved or exported to a page; these estimators "
+        f"can: {', '.join(kind.__name__ for kind in _KINDS)}. Apply other steps outside the model, "
+        "to the rows of fit and of predict."
     )
 
 
 def build(tree: Any, place: Place) -> Any:
-    """Return the estimator that a JSON describes."""
+    """Return the fitted estimator of a JSON tree and its arrays, validated."""
     if not isinstance(tree, dict):
         raise ModelFileError("an estimator is not described by an object")
     for kind, (_, build) in _KINDS.items():
@@ -102,7 +104,7 @@ def _build_scaler(tree: dict[str, Any], place: Place) -> StandardScaler:
         value = place.take(name, (n_features,), ("float64",)) if there else None
         setattr(scaler, name, value)
     if scaler.scale_ is not None and (scaler.scale_ <= 0).any():
-        raise ModelFileError("it divides by scales that are not above zero")
+        raise ModelFileError("its scaler has scales that are not above zero")
     scaler.var_ = None if scaler.scale_ is None else scaler.scale_**2
     scaler.n_samples_seen_ = count_of(tree["n_samples_seen"])
     return scaler
@@ -143,87 +145,99 @@ def _build_patterns(tree: dict[str, Any], place: Place) -> EdgePatterns:
     return transformer
 
 
-def _describe_metric(metric: LearnedMetric, place: Place) -> dict[str, Any]:
+def _describe_metric(metric: AGOPProjection, place: Place) -> dict[str, Any]:
     place.put("components", metric.components_)
     return {"features": describe_features(metric), "params": describe_params(metric)}
 
 
-def _build_metric(tree: dict[str, Any], place: Place) -> LearnedMetric:
-    metric = LearnedMetric(**params_of(LearnedMetric, tree))
+def _build_metric(tree: dict[str, Any], place: Place) -> AGOPProjection:
+    metric = AGOPProjection(**params_of(AGOPProjection, tree))
     n_features = set_features(metric, tree)
     metric.components_ = place.take("components", (n_features, None), ("float64",))
     return metric
 
 
 def _check_unit_rows(name: str, rows: npt.NDArray[Any]) -> None:
-    """Refuse rows that have another length than one; a row that is zero has no direction."""
+    """Raise `ModelFileError` unless all rows have unit length; rows of zeros are allowed."""
+    # 1e-3 admits float16 rounding: representatives of a page may be stored in half precision.
     lengths = np.linalg.norm(rows.astype(np.float64), axis=1)
     if (np.abs(lengths[lengths > 0] - 1) > 1e-3).any():
         raise ModelFileError(f"its {name} are not on the unit sphere")
 
 
 def _describe_classifier(classifier: KMeansKernelClassifier, place: Place) -> dict[str, Any]:
-    model = classifier.model_
+    result = classifier.result_
+    model = result.model
     place.put("directions", model.directions)
     place.put("representative_classes", model.representative_classes.astype(np.int64))
     place.put("representative_counts", model.representative_counts.astype(np.float64))
     place.put("dual_coef", model.dual_coef)
     place.put("intercept", model.intercept)
-    if model.feature_scales is not None:
-        place.put("feature_scales", model.feature_scales)
-    if model.squash is not None:
-        for field in fields(Squash):
-            place.put(f"squash_{field.name}", getattr(model.squash, field.name))
+    sphere_map = model.sphere_map
+    if sphere_map.scales is not None:
+        place.put("feature_scales", sphere_map.scales)
+    if sphere_map.asinh is not None:
+        for field in fields(AsinhTransform):
+            place.put(f"asinh_{field.name}", getattr(sphere_map.asinh, field.name))
     return {
         "features": describe_features(classifier),
         "params": describe_params(classifier),
         "classes": describe_labels(model.classes),
-        "kernel": describe_kernel(model.kernel),
-        "lift": model.lift,
+        "kernel": kernel_to_dict(model.kernel),
+        "lift": sphere_map.lift,
         "temperature": model.temperature,
-        "regularization": classifier.regularization_,
-        "streamed": classifier.streamed_,
-        "loss": classifier.loss_,
-        "held_out_error": classifier.held_out_error_,
-        "n_representatives": classifier.n_representatives_,
-        "n_iter": classifier.n_iter_.tolist(),
-        "relative_residual": classifier.relative_residual_,
+        "regularization": result.regularization,
+        "online": result.online,
+        "loss": result.loss,
+        "held_out_error": result.held_out_error,
+        "n_representatives": result.n_representatives,
+        "n_iter": result.n_iter.tolist(),
+        "deviations": result.deviations.tolist(),
+        "relative_residual": result.relative_residual,
     }
 
 
 def _build_classifier(tree: dict[str, Any], place: Place) -> KMeansKernelClassifier:
     classifier = KMeansKernelClassifier(**params_of(KMeansKernelClassifier, tree))
-    settings_of(classifier)  # refuses what no fit accepts
-    classifier.model_ = _build_model(tree, place, set_features(classifier, tree))
-    classifier.regularization_ = number_of(tree, "regularization", 0.0)
-    classifier.streamed_ = tree.get("streamed", False) is True
-    classifier.loss_ = tree.get("loss", "squared")
-    if classifier.loss_ not in ("squared", "logistic"):
-        raise ModelFileError(f"its loss is {classifier.loss_!r}")
-    classifier.held_out_error_ = None
-    if tree["held_out_error"] is not None:
-        classifier.held_out_error_ = number_of(tree, "held_out_error", 0.0)
-    classifier.n_representatives_ = count_of(tree["n_representatives"])
-    classifier.n_iter_ = np.array([count_of(n) for n in tree["n_iter"]], dtype=np.intp)
-    if len(classifier.n_iter_) != len(classifier.classes_):
+    config_of(classifier)  # raises for parameters that fit would refuse
+    model = _build_model(tree, place, set_features(classifier, tree))
+    if tree["loss"] not in ("squared", "logistic"):
+        raise ModelFileError(f"its loss is {tree['loss']!r}")
+    error = tree["held_out_error"]
+    n_iter = np.array([count_of(n) for n in tree["n_iter"]], dtype=np.intp)
+    deviations = np.array([number_of({"δ": one}, "δ", 0.0) for one in tree["deviations"]])
+    if not len(n_iter) == len(deviations) == len(model.classes):
         raise ModelFileError("it does not say how many iterations each class took")
-    classifier.relative_residual_ = number_of(tree, "relative_residual", 0.0)
-    # The file is of the model, not of the day it was trained.
-    classifier.stage_seconds_, classifier.growth_ = {}, ()
+    classifier.result_ = TrainingResult(
+        model=model,
+        regularization=number_of(tree, "regularization", 0.0),
+        loss=tree["loss"],
+        n_representatives=count_of(tree["n_representatives"]),
+        held_out_error=None if error is None else number_of(tree, "held_out_error", 0.0),
+        n_iter=n_iter,
+        deviations=deviations,
+        relative_residual=number_of(tree, "relative_residual", 0.0),
+        # Timings are not saved: the same model always gives the same file.
+        sizes=(),
+        seconds={},
+        online=tree["online"] is True,
+    )
     return classifier
 
 
 def _build_model(tree: dict[str, Any], place: Place, n_features: int) -> FittedModel:
-    """Return the fitted model, its parts checked against each other."""
+    """Return the fitted model after checking that its arrays are consistent."""
     classes = build_labels(tree["classes"])
     lift = number_of(tree, "lift", 0.0)
     directions = place.take("directions", (None, n_features + (lift > 0)), _FLOATS)
     m = len(directions)
-    owners = place.take("representative_classes", (m,), ("int64",))
+    codes = place.take("representative_classes", (m,), ("int64",))
     counts = place.take("representative_counts", (m,), ("float64",))
     dual_coef = place.take("dual_coef", (m, len(classes)), ("float64",))
-    inside = (owners >= 0) & (owners < len(classes))
-    absent = np.setdiff1d(np.arange(len(classes)), owners)  # those of a stream that may come
+    inside = (codes >= 0) & (codes < len(classes))
+    # A class without representatives is allowed if its coefficients are zero: partial_fit may
+    # declare classes before their first rows.
+    absent = np.setdiff1d(np.arange(len(classes)), codes)
     if not inside.all() or dual_coef[:, absent].any() or (counts < 0).any():
         raise ModelFileError("its representatives do not belong to its classes")
     _check_unit_rows("representatives", directions)
@@ -231,32 +245,30 @@ def _build_model(tree: dict[str, Any], place: Place, n_features: int) -> FittedM
     if place.has("feature_scales"):
         scales = place.take("feature_scales", (n_features,), ("float64",))
         if (scales <= 0).any():
-            raise ModelFileError("it has scales of features that are not above zero")
+            raise ModelFileError("its feature scales are not above zero")
     return FittedModel(
         directions=directions,
-        representative_classes=owners.astype(np.intp, copy=False),
-        representative_counts=whole_if_so(counts),
+        representative_classes=codes.astype(np.intp, copy=False),
+        representative_counts=as_counts(counts),
         dual_coef=dual_coef,
         intercept=place.take("intercept", (len(classes),), ("float64",)),
         kernel=build_kernel(tree["kernel"]),
-        lift=lift,
+        sphere_map=SphereMap(lift, scales, _build_asinh(place, n_features)),
         classes=classes,
         temperature=number_of(tree, "temperature", np.finfo(float).tiny),
-        feature_scales=scales,
-        squash=_build_squash(place, n_features),
     )
 
 
-def _build_squash(place: Place, n_features: int) -> Squash | None:
-    if not place.has("squash_centers"):
+def _build_asinh(place: Place, n_features: int) -> AsinhTransform | None:
+    if not place.has("asinh_centers"):
         return None
     arrays = {
-        field.name: place.take(f"squash_{field.name}", (n_features,), ("float64",))
-        for field in fields(Squash)
+        field.name: place.take(f"asinh_{field.name}", (n_features,), ("float64",))
+        for field in fields(AsinhTransform)
     }
     if (arrays["widths"] <= 0).any() or (arrays["gains"] <= 0).any():
-        raise ModelFileError("it squashes features by what is not above zero")
-    return Squash(**arrays)
+        raise ModelFileError("the widths and gains of its asinh transform are not above zero")
+    return AsinhTransform(**arrays)
 
 
 def _describe_voting(voting: PatchVotingClassifier, place: Place) -> dict[str, Any]:
@@ -303,6 +315,6 @@ _KINDS: dict[type, tuple[_Describe, _Build]] = {
     Deskewer: (_describe_pixels, _build_pixels(Deskewer)),
     OrientedGradients: (_describe_pixels, _build_pixels(OrientedGradients)),
     EdgePatterns: (_describe_patterns, _build_patterns),
-    LearnedMetric: (_describe_metric, _build_metric),
+    AGOPProjection: (_describe_metric, _build_metric),
     StandardScaler: (_describe_scaler, _build_scaler),
 }

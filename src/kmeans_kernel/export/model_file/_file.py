@@ -1,4 +1,4 @@
-"""The file of a model: checked arrays and text, and a digest of the whole."""
+"""Reading and writing of the model file: arrays, JSON text, and a digest of both."""
 
 from __future__ import annotations
 
@@ -18,18 +18,20 @@ from kmeans_kernel.utils.files import write_whole
 
 FORMAT = "kmeans-kernel"
 
-VERSION = 2
+# Version 3 has kernels by their registered name and the parameters by their present names. Files of
+# earlier versions, all from before the first release, are not read.
+VERSION = 3
 
-# The kinds of numbers that arrays hold: booleans, whole numbers and floating-point ones.
+# NumPy kinds of the data types that a model may hold: boolean, integer, unsigned, float.
 _KINDS = "biuf"
 
 
 class ModelFileError(ValueError):
-    """A file that is no model of ours, or one that is damaged."""
+    """Raised for a file that is not a model of kmeans-kernel, or is damaged."""
 
 
 def write(path: Path, text: str, arrays: dict[str, npt.NDArray[Any]]) -> None:
-    """Write the text and the arrays of a model to one file, whole or not at all."""
+    """Write the JSON text and the arrays of a model to one file, atomically."""
     from safetensors.numpy import save
 
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
@@ -39,15 +41,15 @@ def write(path: Path, text: str, arrays: dict[str, npt.NDArray[Any]]) -> None:
         "estimator": text,
         "digest": digest(text, arrays),
     }
-    write_whole(path, _in_order(save(arrays, metadata)))
+    write_whole(path, _with_sorted_header(save(arrays, metadata)))
 
 
 def read(path: Path) -> tuple[str, dict[str, npt.NDArray[Any]]]:
-    """Return the text and the arrays of a file whose header and digest are sound."""
+    """Return the JSON text and the arrays of a file; verify its header, version and digest."""
     from safetensors import SafetensorError, safe_open
 
     try:
-        with _on_disk(path) as place, safe_open(place, framework="np") as file:
+        with _mappable_file(path) as place, safe_open(place, framework="np") as file:
             metadata: dict[str, str] = file.metadata() or {}
             if metadata.get("format") != FORMAT:
                 raise ModelFileError(
@@ -62,46 +64,49 @@ def read(path: Path) -> tuple[str, dict[str, npt.NDArray[Any]]]:
                 )
             missing = {"estimator", "digest"} - set(metadata)
             if missing:
-                raise damaged(path, f"its metadata lacks {', '.join(sorted(missing))}")
+                raise damaged_error(path, f"its metadata lacks {', '.join(sorted(missing))}")
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
-        raise damaged(path, f"no safetensors file, or a part of one ({error})") from error
+        raise damaged_error(path, f"no safetensors file, or a part of one ({error})") from error
     except (TypeError, AttributeError) as error:  # arrays of types that NumPy does not have
-        raise damaged(path, f"it holds an array of an unknown type ({error})") from error
-    strange = sorted(name for name, array in arrays.items() if array.dtype.kind not in _KINDS)
-    if strange:  # other packages may teach NumPy more types
-        raise damaged(path, f"it holds an array of an unknown type ({strange[0]})")
+        raise damaged_error(path, f"it holds an array of an unknown type ({error})") from error
+    unknown = sorted(name for name, array in arrays.items() if array.dtype.kind not in _KINDS)
+    if unknown:  # ml_dtypes, if imported, adds types such as bfloat16 to NumPy
+        raise damaged_error(path, f"it holds an array of an unknown type ({unknown[0]})")
     if metadata["digest"] != digest(metadata["estimator"], arrays):
-        raise damaged(path, "its digest does not match its content")
+        raise damaged_error(path, "its digest does not match its content")
     return metadata["estimator"], arrays
 
 
 @contextmanager
-def _on_disk(path: Path) -> Iterator[Path]:
-    """Give a file that can be mapped into memory: what comes through a pipe is copied to one."""
+def _mappable_file(path: Path) -> Iterator[Path]:
+    """Yield a path that safetensors can map into memory: a pipe is copied to a temporary file."""
     if path.is_file() or not path.exists():
         yield path
         return
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "model"
         with path.open("rb") as source, copy.open("wb") as target:
-            start = source.read(9)  # the length of the header, and its first character
+            start = source.read(9)  # the 8-byte length of the header, and its first character
             target.write(start)
-            if start[8:] == b"{":  # else it is no model, and may be endless
+            if start[8:] == b"{":  # any other stream is no safetensors file, and may be endless
                 shutil.copyfileobj(source, target)
         yield copy
 
 
-def _in_order(content: bytes) -> bytes:
-    """Return a safetensors file with its header in alphabetical order, the same every time."""
+def _with_sorted_header(content: bytes) -> bytes:
+    """Return a safetensors file with the keys of its header sorted.
+
+    safetensors writes the metadata in random order; sorted, a model always gives the same bytes.
+    """
     end = 8 + int.from_bytes(content[:8], "little")
     header = json.dumps(json.loads(content[8:end]), sort_keys=True, separators=(",", ":")).encode()
-    header += b" " * (-len(header) % 8)
+    header += b" " * (-len(header) % 8)  # the format aligns the tensors to 8 bytes
     return len(header).to_bytes(8, "little") + header + content[end:]
 
 
 def digest(text: str, arrays: dict[str, npt.NDArray[Any]]) -> str:
-    """Return a digest of all that a model consists of."""
+    """Return the SHA-256 digest of the text, and of the names, types, shapes and array bytes."""
     found = hashlib.sha256(text.encode())
     for name in sorted(arrays):
         array = arrays[name]
@@ -111,7 +116,10 @@ def digest(text: str, arrays: dict[str, npt.NDArray[Any]]) -> str:
 
 
 class Place:
-    """A place in the tree of estimators, and the arrays that belong there."""
+    """The arrays of one estimator in the tree, stored under the prefix of its path.
+
+    All places of a tree share one dict of arrays and one set of the names read from it.
+    """
 
     def __init__(self, name: str, arrays: dict[str, npt.NDArray[Any]], used: Any = None) -> None:
         self._name = name
@@ -119,21 +127,21 @@ class Place:
         self._used: set[str] = set() if used is None else used
 
     def below(self, name: str) -> Place:
-        """Return the place of a part."""
+        """Return the place of a nested estimator."""
         return Place(f"{self._name}{name}.", self._arrays, self._used)
 
     def put(self, name: str, array: npt.NDArray[Any]) -> None:
-        """Store an array of this place."""
+        """Store an array of this estimator."""
         self._arrays[self._name + name] = array
 
     def has(self, name: str) -> bool:
-        """Say whether there is an array of this name here."""
+        """Return whether this estimator has an array of this name."""
         return self._name + name in self._arrays
 
     def take(
         self, name: str, shape: tuple[int | None, ...], dtypes: tuple[str, ...]
     ) -> npt.NDArray[Any]:
-        """Return an array of this place; None in `shape` is any length."""
+        """Return an array after checking its type, shape and finiteness; None is any length."""
         full = self._name + name
         if full not in self._arrays:
             raise ModelFileError(f"the array {full!r} is missing")
@@ -152,11 +160,12 @@ class Place:
         return array
 
     def unused(self) -> list[str]:
-        """Return the names of the arrays that nobody took."""
+        """Return the names of the arrays that were never read."""
         return sorted(set(self._arrays) - self._used)
 
 
-def damaged(path: Path, why: str) -> ModelFileError:
+def damaged_error(path: Path, why: str) -> ModelFileError:
+    """Return the error for a file that is incomplete or inconsistent."""
     return ModelFileError(
         f"{path} is not a whole model of kmeans-kernel: {why}. Copy it again from where it came "
         "from, or save the model again."

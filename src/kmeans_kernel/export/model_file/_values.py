@@ -1,4 +1,4 @@
-"""The values of a model file: checked when they are read, whatever the file says."""
+"""Conversion of parameters, labels and kernels to JSON, and validated reading of them."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kmeans_kernel.core.kernels.kernels import Gaussian, Kernel, Laplacian, Polynomial
+from kmeans_kernel.core.kernels.kernels import Kernel, kernel_from_dict
 from kmeans_kernel.export.model_file._file import ModelFileError
 
-_LABEL_KINDS = "biufU"  # booleans, whole numbers, numbers, text
+_LABEL_KINDS = "biufU"  # NumPy kinds: boolean, integer, unsigned, float, text
 
 
 def shape_of(pair: Any) -> tuple[int, int]:
-    """Return the two sides of an image."""
+    """Return height and width of an image, validated."""
     height, width = pair
     return count_of(height), count_of(width)
 
 
 def describe_features(estimator: Any) -> dict[str, Any]:
-    """Return the number of features, and their names if they have any."""
+    """Return the number of features, and their names or None, as JSON."""
     names = getattr(estimator, "feature_names_in_", None)
     return {
         "count": int(estimator.n_features_in_),
@@ -29,7 +29,7 @@ def describe_features(estimator: Any) -> dict[str, Any]:
 
 
 def set_features(estimator: Any, tree: dict[str, Any]) -> int:
-    """Give an estimator the number and the names of its features; return the number."""
+    """Set `n_features_in_` and `feature_names_in_` of an estimator; return the number."""
     features = tree["features"]
     count = count_of(features["count"])
     estimator.n_features_in_ = count
@@ -42,7 +42,7 @@ def set_features(estimator: Any, tree: dict[str, Any]) -> int:
 
 
 def describe_params(estimator: Any) -> dict[str, Any]:
-    """Return the parameters as JSON knows them; a generator means nothing after the fit."""
+    """Return the parameters as JSON; a RandomState becomes None, as the fit has used it."""
     params = {}
     for name, value in estimator.get_params(deep=False).items():
         plain = _plain(value)
@@ -59,7 +59,7 @@ def _plain(value: Any) -> Any:
 
 
 def params_of(kind: type, tree: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters of an estimator; none that it does not know, none that is no value."""
+    """Return the parameters of an estimator; raise `ModelFileError` for unknown names or types."""
     params: dict[str, Any] = dict(tree["params"])
     known = set(kind._get_param_names())  # type: ignore[attr-defined]
     if set(params) - known:
@@ -68,7 +68,7 @@ def params_of(kind: type, tree: dict[str, Any]) -> dict[str, Any]:
 
 
 def _param(name: str, value: Any) -> Any:
-    if name.endswith(".class_weight") and isinstance(value, dict):
+    if name.endswith((".class_weight", ".kernel_params")) and isinstance(value, dict):
         return {_param(name, label): _param(name, weight) for label, weight in value["items"]}
     if name.endswith(".image_shape") and isinstance(value, list):
         return shape_of(value)
@@ -77,28 +77,16 @@ def _param(name: str, value: Any) -> Any:
     return value
 
 
-def describe_kernel(kernel: Kernel) -> dict[str, Any]:
-    """Return a kernel as JSON."""
-    if isinstance(kernel, Polynomial):
-        return {"kind": "Polynomial", "degree": kernel.degree}
-    if isinstance(kernel, Gaussian | Laplacian):
-        return {"kind": type(kernel).__name__, "gamma": kernel.gamma}
-    raise TypeError(f"save_model cannot save the kernel {kernel!r}.")
-
-
-def build_kernel(tree: dict[str, Any]) -> Kernel:
-    """Return the kernel that a JSON describes."""
-    if tree["kind"] == "Polynomial":
-        return Polynomial(count_of(tree["degree"]))
-    if tree["kind"] == "Gaussian":
-        return Gaussian(number_of(tree, "gamma", 0.0))
-    if tree["kind"] == "Laplacian":
-        return Laplacian(number_of(tree, "gamma", 0.0))
-    raise ModelFileError(f"its kernel is {tree['kind']!r}")
+def build_kernel(tree: Any) -> Kernel:
+    """Return the kernel that JSON describes."""
+    try:
+        return kernel_from_dict(tree)
+    except ValueError as error:
+        raise ModelFileError(str(error)) from None
 
 
 def describe_labels(labels: npt.NDArray[Any]) -> dict[str, Any]:
-    """Return labels as JSON."""
+    """Return class labels as JSON."""
     if labels.dtype.kind == "O" and all(isinstance(label, str) for label in labels):
         return {"dtype": "object", "values": labels.tolist()}
     if labels.dtype.kind not in _LABEL_KINDS:
@@ -110,7 +98,7 @@ def describe_labels(labels: npt.NDArray[Any]) -> dict[str, Any]:
 
 
 def build_labels(tree: dict[str, Any]) -> npt.NDArray[Any]:
-    """Return the labels that a JSON holds."""
+    """Return the class labels of a JSON object, validated."""
     values = tree["values"]
     if tree["dtype"] == "object":
         labels = np.array([_text(label) for label in values], dtype=object)
@@ -118,7 +106,7 @@ def build_labels(tree: dict[str, Any]) -> npt.NDArray[Any]:
         dtype = np.dtype(tree["dtype"])
         if dtype.kind not in _LABEL_KINDS:
             raise ModelFileError(f"its labels are of type {dtype}")
-        if dtype.kind == "U":  # no wider than its labels, whatever it says
+        if dtype.kind == "U":  # the width in the file is ignored: it may be huge
             labels = np.array([_text(label) for label in values])
         else:
             labels = np.array(values, dtype=dtype)
@@ -136,15 +124,15 @@ def _text(value: Any) -> str:
 
 
 def number_of(tree: dict[str, Any], name: str, minimum: float) -> float:
-    """Return a number of a JSON object, of at least `minimum`."""
+    """Return the number `name` of a JSON object; it must be at least `minimum`."""
     value = tree[name]
     if isinstance(value, bool) or not isinstance(value, int | float) or not value >= minimum:
         raise ModelFileError(f"{name} is {value!r}")
-    return float(value)  # a whole number too large for a float is an OverflowError
+    return float(value)  # raises OverflowError for an integer beyond float64
 
 
 def count_of(value: Any) -> int:
-    """Return a whole number of at least one."""
+    """Return `value` if it is an integer of at least 1, else raise `ModelFileError`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ModelFileError(f"{value!r} stands where a whole number of at least 1 should")
     return value

@@ -1,7 +1,7 @@
-"""Classifiers as ONNX graphs, which need neither Python nor this library to predict.
+"""Export of classifiers as ONNX graphs, which predict without Python and this library.
 
-Importing this makes the estimators known to skl2onnx: its own `to_onnx` then converts them too,
-alone or as steps of a pipeline, with its options.
+Importing this module registers the estimators with skl2onnx: its own `to_onnx` then converts them
+too, alone or as steps of a pipeline, with its options.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from kmeans_kernel.export.onnx._steps import check_steps
 
 __all__ = ["to_onnx"]
 
-# The operators of scikit-learn's converters, of the same age as the others.
+# Version of the ai.onnx.ml operators, which scikit-learn's converters use; released with OPSET.
 _ML_OPSET = 3
 
-# So much is told of what another library says.
-_LONGEST = 600
+# Most characters of another library's error message that are quoted; some list whole graphs.
+_MAX_QUOTED = 600
 
 register()
 
@@ -50,21 +50,20 @@ def to_onnx(
 ) -> onnx.ModelProto:
     """Convert a fitted classifier to an ONNX graph.
 
-    The graph takes "X", rows of pixels or features of shape (n, n_features) for any n, and gives
-    "label" (n,) and "probabilities" (n, n_classes). It does what the classifier does, in the same
-    precision. Its metadata hold the version of kmeans-kernel, the classes, and the shape of the
-    images if there are any.
+    The graph has the input "X", rows of pixels or features of shape (n, n_features) for any n, and
+    the outputs "label" (n,) and "probabilities" (n, n_classes). It computes in the same precision
+    as the classifier. Its metadata hold the version of kmeans-kernel, the classes, and the image
+    shape of an image classifier.
 
     Parameters
     ----------
     estimator : KMeansKernelClassifier, PatchVotingClassifier, or a Pipeline that ends in one
-        Before the classifier a pipeline may hold any of our transformers, and whatever skl2onnx
-        converts.
+        Before the classifier a pipeline may hold any transformer of this library, and any that
+        skl2onnx converts.
     path : path or None, default=None
-        The file to write. It is written under a temporary name and renamed, so that there is
-        always a whole one.
+        The file to write, atomically; None writes no file.
     dtype : float32 or float64, default=float32
-        The type of "X" and of the probabilities.
+        The data type of "X" and of the probabilities.
 
     Returns
     -------
@@ -84,10 +83,10 @@ def to_onnx(
     ['a']
     """
     target = None if path is None else check_writable(Path(path))
-    rows = _row_type(dtype)
+    rows = _check_dtype(dtype)
     steps = check_steps(estimator)
     graph = _convert(steps, rows)
-    onnx.helper.set_model_props(graph, _properties(steps))
+    onnx.helper.set_model_props(graph, _metadata(steps))
     _check(graph, steps, rows)
     if target is not None:
         write_whole(target, graph.SerializeToString())
@@ -104,13 +103,13 @@ def _convert(steps: list[tuple[str, Any]], rows: np.dtype[Any]) -> onnx.ModelPro
             target_opset={"": OPSET, "ai.onnx.ml": _ML_OPSET},
             options={id(classifier): {"zipmap": False}},
         )
-    except RuntimeError as error:  # a part of a step, or a setting of it
-        raise _refusal(error, steps, rows) from error
+    except RuntimeError as error:  # skl2onnx: a nested estimator or a parameter it cannot convert
+        raise _conversion_error(error, steps, rows) from error
     return graph
 
 
 def _check(graph: onnx.ModelProto, steps: list[tuple[str, Any]], rows: np.dtype[Any]) -> None:
-    """See that the graph is sound, and that onnxruntime can run it if it is here."""
+    """Validate the graph, and load it in onnxruntime if that is installed."""
     try:
         onnx.checker.check_model(graph, full_check=True)
         if find_spec("onnxruntime") is not None:
@@ -119,25 +118,27 @@ def _check(graph: onnx.ModelProto, steps: list[tuple[str, Any]], rows: np.dtype[
             onnxruntime.InferenceSession(
                 graph.SerializeToString(), providers=["CPUExecutionProvider"]
             )
-    except Exception as error:  # each library has kinds of its own
-        raise _refusal(error, steps, rows) from error
+    except Exception as error:  # onnx and onnxruntime have exception types of their own
+        raise _conversion_error(error, steps, rows) from error
 
 
-def _refusal(error: Exception, steps: list[tuple[str, Any]], rows: np.dtype[Any]) -> TypeError:
-    """Say what another library found wrong, and what may be done."""
+def _conversion_error(
+    error: Exception, steps: list[tuple[str, Any]], rows: np.dtype[Any]
+) -> TypeError:
+    """Return an error that quotes another library's error and adds remedies."""
     kinds = ", ".join(type(step).__name__ for _, step in steps)
-    told = " ".join(str(error).split())[:_LONGEST]
-    cures = ["Take the step out of the pipeline and apply it to the rows before the graph"]
-    if "column name" in told:
-        cures.append("name columns by their numbers")
+    quoted = " ".join(str(error).split())[:_MAX_QUOTED]
+    remedies = ["Take the step out of the pipeline and apply it to the rows before the graph"]
+    if "column name" in quoted:
+        remedies.append("name columns by their numbers")
     if rows == np.float64:
-        cures.append("convert with dtype float32, which more operators have")
+        remedies.append("convert with dtype float32, which more operators support")
     return TypeError(
-        f"to_onnx cannot convert this pipeline of {kinds}: {told} {', or '.join(cures)}."
+        f"to_onnx cannot convert this pipeline of {kinds}: {quoted} {', or '.join(remedies)}."
     )
 
 
-def _row_type(dtype: npt.DTypeLike) -> np.dtype[Any]:
+def _check_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
     try:
         found = None if dtype is None else np.dtype(dtype)
     except TypeError:
@@ -145,14 +146,14 @@ def _row_type(dtype: npt.DTypeLike) -> np.dtype[Any]:
     if found not in (np.float32, np.float64) or found is None:
         raise ValueError(
             f"dtype must be float32 or float64, the type of the rows that the graph takes, got "
-            f"{dtype if found is None else found}. Rows of another type are cast before they are "
-            "passed to it."
+            f"{dtype if found is None else found}. Cast rows of another type before they are "
+            "passed to the graph."
         )
     return found
 
 
-def _properties(steps: list[tuple[str, Any]]) -> dict[str, str]:
-    """Return what is to be known of a graph beside what it computes."""
+def _metadata(steps: list[tuple[str, Any]]) -> dict[str, str]:
+    """Return the metadata of the graph: version, classes, and image shape if known."""
     found = {
         "kmeans-kernel": __version__,
         "classes": json.dumps(steps[-1][1].classes_.tolist(), ensure_ascii=False),

@@ -1,4 +1,4 @@
-"""What skl2onnx calls: for each of our estimators the types of its outputs, and its graph."""
+"""Registration with skl2onnx: a shape calculator and a converter for each estimator."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from skl2onnx.common.utils_classifier import get_label_classes
 
 from kmeans_kernel.estimators._classifier import KMeansKernelClassifier
 from kmeans_kernel.estimators._patch_voting import PatchVotingClassifier
-from kmeans_kernel.estimators.transformers._agop_projection import LearnedMetric
+from kmeans_kernel.estimators.transformers._agop_projection import AGOPProjection
 from kmeans_kernel.estimators.transformers._base import PixelTransformer
 from kmeans_kernel.estimators.transformers._deskewer import Deskewer
 from kmeans_kernel.estimators.transformers._edge_patterns import EdgePatterns
@@ -28,24 +28,25 @@ from kmeans_kernel.estimators.transformers._pixels import PixelNormalizer
 from kmeans_kernel.export.onnx._graph import FLOAT32, FLOAT64, Graph, Name, float_type, tensor_type
 from kmeans_kernel.export.onnx._score import labels_of, probabilities_of, scores_of
 from kmeans_kernel.export.onnx._transformers import (
-    deskewed_rows,
-    fourier_rows,
-    gradient_rows,
-    metric_rows,
-    pattern_rows,
-    pixel_rows,
+    deskewed_features,
+    fourier_features,
+    gradient_features,
+    metric_features,
+    pattern_features,
+    pixel_features,
 )
-from kmeans_kernel.export.onnx._voting import shares_of
+from kmeans_kernel.export.onnx._voting import vote_probabilities
 
-Features: TypeAlias = Callable[[Graph, Any, Name, np.dtype[Any]], Name]
+# Adds a transformer to a graph: (graph, transformer, input, type of the output) -> output.
+FeatureBuilder: TypeAlias = Callable[[Graph, Any, Name, np.dtype[Any]], Name]
 
-_TRANSFORMERS: dict[type, Features] = {
-    PixelNormalizer: pixel_rows,
-    FourierFeatures: fourier_rows,
-    Deskewer: deskewed_rows,
-    OrientedGradients: gradient_rows,
-    EdgePatterns: pattern_rows,
-    LearnedMetric: metric_rows,
+_TRANSFORMERS: dict[type, FeatureBuilder] = {
+    PixelNormalizer: pixel_features,
+    FourierFeatures: fourier_features,
+    Deskewer: deskewed_features,
+    OrientedGradients: gradient_features,
+    EdgePatterns: pattern_features,
+    AGOPProjection: metric_features,
 }
 
 # The options of skl2onnx's own classifiers.
@@ -55,7 +56,7 @@ _OPTIONS = {
     "output_class_labels": [False, True],
 }
 
-# As for skl2onnx's own classifiers all numbers are whole, True being 1.
+# As in skl2onnx's own classifiers, numeric and boolean labels are int64.
 _LABEL_TYPES: dict[str, tuple[type[TensorType], Any]] = {
     "b": (Int64TensorType, np.int64),
     "i": (Int64TensorType, np.int64),
@@ -67,51 +68,54 @@ _LABEL_TYPES: dict[str, tuple[type[TensorType], Any]] = {
 
 
 def register() -> None:
-    """Make our estimators known to skl2onnx."""
+    """Register the converters of all estimators with skl2onnx."""
     for kind, features in _TRANSFORMERS.items():
         update_registered_converter(
-            kind, f"KMeansKernel{kind.__name__}", _transformer_types, _transformer(features)
+            kind,
+            f"KMeansKernel{kind.__name__}",
+            _set_transformer_types,
+            _transformer_converter(features),
         )
     update_registered_converter(
         KMeansKernelClassifier,
         "KMeansKernelClassifier",
-        _classifier_types,
+        _set_classifier_types,
         _convert_classifier,
         options={**_OPTIONS, "raw_scores": [True, False]},
     )
     update_registered_converter(
         PatchVotingClassifier,
         "KMeansKernelPatchVotingClassifier",
-        _classifier_types,
+        _set_classifier_types,
         _convert_voting,
         options=_OPTIONS,
     )
 
 
-def _transformer_types(operator: Any) -> None:
+def _set_transformer_types(operator: Any) -> None:
     width = operator.raw_operator._n_features_out
     operator.outputs[0].set_type(tensor_type(_feature_type(operator), [None, width]))
 
 
 def _feature_type(operator: Any) -> np.dtype[Any]:
-    """Return the type of features: of whole pixels they are float32, of other whole numbers not."""
+    """Return the output type of a transformer, as in Python: integer pixels give float32."""
     (X,) = operator.inputs
     found = float_type(X, type(operator.raw_operator).__name__)
     of_pixels = isinstance(operator.raw_operator, PixelTransformer)
     return FLOAT32 if of_pixels and not isinstance(X.type, DoubleTensorType) else found
 
 
-def _transformer(features: Features) -> Callable[[Any, Any, Any], None]:
+def _transformer_converter(features: FeatureBuilder) -> Callable[[Any, Any, Any], None]:
     def convert(scope: Any, operator: Any, container: Any) -> None:
         graph = Graph(scope, container)
         X = operator.inputs[0].full_name
         found = features(graph, operator.raw_operator, X, _feature_type(operator))
-        graph.give(found, operator.outputs[0])
+        graph.assign(found, operator.outputs[0])
 
     return convert
 
 
-def _classifier_types(operator: Any) -> None:
+def _set_classifier_types(operator: Any) -> None:
     classifier = operator.raw_operator
     float_type(operator.inputs[0], type(classifier).__name__)
     classes = get_label_classes(operator.scope_inst, classifier)
@@ -127,14 +131,14 @@ def _convert_classifier(scope: Any, operator: Any, container: Any) -> None:
     scores = scores_of(graph, classifier.model_, graph.cast(X.full_name, dtype), dtype)
     raw = container.get_options(classifier, {"raw_scores": False})["raw_scores"]
     if raw:
-        found = _raw(graph, scores, len(classifier.classes_))
+        found = _raw_scores(graph, scores, len(classifier.classes_))
     else:
         found = probabilities_of(graph, scores, classifier.model_.temperature)
-    _give(graph, operator, scores, found)
+    _set_outputs(graph, operator, scores, found)
 
 
-def _raw(graph: Graph, scores: Name, n_classes: int) -> Name:
-    """Return scores as skl2onnx has them: of two classes, −d and d of `decision_function`."""
+def _raw_scores(graph: Graph, scores: Name, n_classes: int) -> Name:
+    """Return raw scores in skl2onnx's form: for two classes −d and d of `decision_function`."""
     if n_classes != 2:
         return scores
     signs = np.array([[1.0, -1.0], [-1.0, 1.0]])
@@ -145,25 +149,25 @@ def _convert_voting(scope: Any, operator: Any, container: Any) -> None:
     graph, voting = Graph(scope, container), operator.raw_operator
     (X,) = operator.inputs
     dtype = float_type(X, type(voting).__name__)
-    shares = shares_of(graph, scope, voting, graph.cast(X.full_name, dtype), dtype)
-    _give(graph, operator, shares, shares)
+    shares = vote_probabilities(graph, scope, voting, graph.cast(X.full_name, dtype), dtype)
+    _set_outputs(graph, operator, shares, shares)
 
 
-def _give(graph: Graph, operator: Any, scores: Name, found: Name) -> None:
-    """Give labels by scores, and what was found as numbers of the type that is expected."""
+def _set_outputs(graph: Graph, operator: Any, scores: Name, found: Name) -> None:
+    """Set the outputs of a classifier: labels of the highest scores, and `found` as numbers."""
     classes = get_label_classes(operator.scope_inst, operator.raw_operator)
     _, dtype = _label_type(classes)
     label, numbers = operator.outputs[:2]
-    graph.give(labels_of(graph, scores, classes.astype(dtype)), label)
+    graph.assign(labels_of(graph, scores, classes.astype(dtype)), label)
     is_double = isinstance(numbers.type, DoubleTensorType)
-    graph.give(graph.cast(found, FLOAT64 if is_double else FLOAT32), numbers)
+    graph.assign(graph.cast(found, FLOAT64 if is_double else FLOAT32), numbers)
 
 
 def _label_type(classes: npt.NDArray[Any]) -> tuple[type[TensorType], Any]:
-    """Return the type of labels in a graph, as skl2onnx and as NumPy have it."""
+    """Return the type of the labels in the graph, for skl2onnx and for NumPy."""
     kind, dtype = _LABEL_TYPES.get(classes.dtype.kind, (None, None))
     texts = classes.dtype.kind != "O" or all(isinstance(label, str) for label in classes)
-    if kind is None or not texts or not _kept(classes, dtype):
+    if kind is None or not texts or not _survives_cast(classes, dtype):
         raise TypeError(
             f"The labels of a graph must be text, or whole numbers that int64 holds, got "
             f"{classes[-1]!r}, {classes.dtype}. Train on such labels, for example y.astype(str)."
@@ -171,7 +175,7 @@ def _label_type(classes: npt.NDArray[Any]) -> tuple[type[TensorType], Any]:
     return kind, dtype
 
 
-def _kept(classes: npt.NDArray[Any], dtype: Any) -> bool:
-    """Say whether labels are the same in another type."""
+def _survives_cast(classes: npt.NDArray[Any], dtype: Any) -> bool:
+    """Return whether a cast to `dtype` keeps all labels."""
     with np.errstate(invalid="ignore"):
         return bool(classes.astype(dtype).tolist() == classes.tolist())

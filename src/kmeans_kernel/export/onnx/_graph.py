@@ -1,4 +1,4 @@
-"""A graph under construction: operators and constants, over what skl2onnx hands to a converter."""
+"""Builder of ONNX operators and constants on top of skl2onnx's scope and container."""
 
 from __future__ import annotations
 
@@ -24,15 +24,17 @@ from skl2onnx.common.data_types import (
     UInt64TensorType,
 )
 
-# The operators that take their axes as an input, and no later ones.
+# Lowest operator set whose Reduce operators take the axes as an input; a low one runs in more
+# versions of onnxruntime.
 OPSET = 18
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
-# A tensor of the graph, by its name; where one is expected, an array is a constant.
+# Tensors are referred to by name. Operators also accept arrays, which become constants.
 Name: TypeAlias = str
 Value: TypeAlias = Name | npt.NDArray[Any] | np.generic
 
+# Input types whose values float32 holds exactly, and types that need float64.
 _NARROW = (
     FloatTensorType, BooleanTensorType, Int8TensorType, UInt8TensorType, Int16TensorType,
     UInt16TensorType,
@@ -41,7 +43,7 @@ _WIDE = (DoubleTensorType, Int32TensorType, Int64TensorType, UInt32TensorType, U
 
 
 class Graph:
-    """Adds to the graph of one converter; each operator gives the name of its output."""
+    """Adds operators to the graph of one converter; each method returns the output's name."""
 
     def __init__(self, scope: Any, container: Any) -> None:
         opset = container.target_opset
@@ -54,34 +56,34 @@ class Graph:
         self._constants: dict[tuple[str, tuple[int, ...], bytes], Name] = {}
 
     def op(self, kind: str, *inputs: Value, **attributes: Any) -> Name:
-        """Add an operator with one output, and return the name of that."""
+        """Add an operator with one output."""
         output: Name = self._scope.get_unique_variable_name(kind.lower())
         self._add(kind, inputs, output, attributes)
         return output
 
-    def give(self, value: Value, output: Any) -> None:
-        """Let a variable of skl2onnx have this value."""
+    def assign(self, value: Value, output: Any) -> None:
+        """Assign a value to an output variable of skl2onnx."""
         self._add("Identity", (value,), output.full_name, {})
 
     def cast(self, value: Value, dtype: npt.DTypeLike) -> Name:
-        """Return a value in another type."""
+        """Cast a value to another type."""
         return self.op("Cast", value, to=np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
     def reduce(self, kind: str, value: Value, axis: int = 1, *, keep: bool = True) -> Name:
-        """Return the sum, the largest or the like along an axis, which stays with length one."""
+        """Reduce along an axis by Sum, Max, Min, Mean or SumSquare; `keep` keeps the axis."""
         return self.op(f"Reduce{kind}", value, np.array([axis]), keepdims=int(keep))
 
     def reshape(self, value: Value, *shape: int) -> Name:
-        """Return a value in another shape; 0 is for a length that stays."""
+        """Reshape a value; a length of 0 is copied from the input."""
         return self.op("Reshape", value, np.array(shape))
 
-    def positive(self, value: Name, dtype: npt.DTypeLike = FLOAT64) -> Name:
-        """Return a value to divide by: one in the place of what is not above zero."""
+    def safe_divisor(self, value: Name, dtype: npt.DTypeLike = FLOAT64) -> Name:
+        """Replace entries that are not above zero by one, for use as a divisor."""
         one, zero = np.array(1, dtype), np.array(0, dtype)
         return self.op("Where", self.op("Greater", value, zero), value, one)
 
     def power(self, value: Name, exponent: float, dtype: npt.DTypeLike = FLOAT64) -> Name:
-        """Return a power: by squares and products where it is whole, as that is faster."""
+        """Raise to a power; integer exponents by repeated squaring, which is faster than Pow."""
         if exponent != int(exponent) or exponent < 1:
             return self.op("Pow", value, np.array(exponent, dtype))
         found = value
@@ -96,7 +98,7 @@ class Graph:
         self._container.add_node(kind, names, [output], name=name, **attributes)
 
     def _constant(self, value: npt.NDArray[Any] | np.generic) -> Name:
-        """Return the name of a constant; equal ones are one."""
+        """Return the name of a constant; equal constants are stored once."""
         array = np.asarray(value)
         text = array.dtype.kind in "UO"
         content = repr(array.tolist()).encode() if text else array.tobytes()
@@ -114,18 +116,18 @@ class Graph:
 
 
 def float_type(variable: Any, owner: str) -> np.dtype[Any]:
-    """Return the type that the numbers of a variable are worked on in, as the estimators do."""
+    """Return the float type that an estimator converts a variable to, as in Python."""
     if isinstance(variable.type, _NARROW):
         return FLOAT32
     if isinstance(variable.type, _WIDE):
         return FLOAT64
     raise TypeError(
-        f"{owner} takes a tensor of numbers, got {type(variable.type).__name__}. Encode text and "
-        "the like in a step before it."
+        f"{owner} takes a tensor of numbers, got {type(variable.type).__name__}. Encode other "
+        "types as numbers in an earlier step."
     )
 
 
 def tensor_type(dtype: npt.DTypeLike, shape: list[int | None]) -> TensorType:
-    """Return a type of numbers as skl2onnx has it."""
+    """Return skl2onnx's tensor type for float32 or float64."""
     kind = DoubleTensorType if np.dtype(dtype) == FLOAT64 else FloatTensorType
     return kind(shape)

@@ -1,4 +1,7 @@
-"""The scores of a fitted model as a graph: the same steps in the same precision."""
+"""Scores, probabilities and labels of a fitted model as ONNX operators.
+
+The operators follow `FittedModel` step by step, in the same precision.
+"""
 
 from __future__ import annotations
 
@@ -7,53 +10,54 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kmeans_kernel.core.arrays.asinh import FARTHEST, Squash
-from kmeans_kernel.core.arrays.blocking import Array
-from kmeans_kernel.core.kernels.kernels import TIP, Gaussian, Kernel, Laplacian, Polynomial
+from kmeans_kernel.core.arrays.matrices import Array
+from kmeans_kernel.core.arrays.sphere import FARTHEST, AsinhTransform
 from kmeans_kernel.core.model.fitted_model import FittedModel
 from kmeans_kernel.export.onnx._graph import FLOAT32, FLOAT64, Graph, Name
+from kmeans_kernel.export.onnx._kernels import kernel_values
 
-# From here on asinh(x) is log(2 x) to the last digit.
+# From here on asinh(x) = log(2x) in float64: the next term of the series is 1/(4x²).
 _FAR = 1e8
 
 
 def scores_of(
     graph: Graph, model: FittedModel, rows: Name, dtype: np.dtype[Any], *, precise: bool = False
 ) -> Name:
-    """Return the (n, K) scores of rows of this type, in `score_type` or, if precise, float64."""
+    """Return the (n, K) scores of rows of type `dtype`, in `score_type`, or float64 if precise."""
     found = FLOAT64 if precise else score_type(model, dtype)
-    if model.squash is not None:
-        # squashed rows have the type of the rows
-        rows = graph.cast(_squashed(graph, model.squash, graph.cast(rows, FLOAT64)), dtype)
-    unit = unit_rows(graph, graph.cast(rows, FLOAT64), model.lift, model.feature_scales)
+    sphere_map = model.sphere_map
+    if sphere_map.asinh is not None:
+        # transformed rows have the type of the rows
+        rows = graph.cast(_transformed(graph, sphere_map.asinh, graph.cast(rows, FLOAT64)), dtype)
+    unit = unit_rows(graph, graph.cast(rows, FLOAT64), sphere_map.lift, sphere_map.scales)
     directions = np.ascontiguousarray(model.directions.astype(found).T)
     cosines = graph.op("MatMul", graph.cast(unit, found), directions)
-    values = _kernel_values(graph, model.kernel, cosines, found)
+    values = kernel_values(graph, model.kernel, cosines, found)
     sums = graph.op("MatMul", values, model.dual_coef.astype(found))
     return graph.op("Add", sums, model.intercept.astype(found))
 
 
 def score_type(model: FittedModel, dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the type of the scores of rows of this type, as `FittedModel.scores` decides it."""
+    """Return the float type of the scores, as `FittedModel.scores` chooses it."""
     both = {dtype, model.directions.dtype} == {FLOAT64}
     return FLOAT64 if both or model.needs_float64 else FLOAT32
 
 
 def probabilities_of(graph: Graph, scores: Name, temperature: float = 1.0) -> Name:
-    """Return the softmax of scores, in float64."""
+    """Return the softmax of the scores over the temperature, in float64."""
     cool = graph.op("Div", graph.cast(scores, FLOAT64), np.float64(temperature))
     return graph.op("Softmax", cool, axis=1)
 
 
 def labels_of(graph: Graph, scores: Name, classes: npt.NDArray[Any]) -> Name:
-    """Return the class of the highest score of each row, the first of those that are equal."""
+    """Return the class of the highest score of each row; the first class wins a tie."""
     return graph.op("Gather", classes, graph.op("ArgMax", scores, axis=1, keepdims=0))
 
 
 def unit_rows(graph: Graph, rows: Name, lift: float = 0.0, scales: Array | None = None) -> Name:
-    """Put float64 rows on the unit sphere, as `_sphere.unit_rows` does.
+    """Put float64 rows on the unit sphere, as `core.arrays.sphere.unit_rows` does.
 
-    Every row is divided by its largest entry first, so that no square is too large or too small.
+    Every row is divided by its largest entry first, so that no square overflows or underflows.
     """
     if scales is not None:
         rows = graph.op("Mul", rows, scales / scales.max())
@@ -61,45 +65,28 @@ def unit_rows(graph: Graph, rows: Name, lift: float = 0.0, scales: Array | None 
     largest = graph.reduce("Max", graph.op("Abs", rows))
     if lift > 0:
         largest = graph.op("Max", largest, np.float64(lift))
-    largest = graph.positive(largest)
+    largest = graph.safe_divisor(largest)
     rows = graph.op("Div", rows, largest)
     if lift > 0:
         rows = graph.op("Concat", rows, graph.op("Div", np.float64(lift), largest), axis=1)
     lengths = graph.op("Sqrt", graph.reduce("SumSquare", rows))
-    return graph.op("Div", rows, graph.positive(lengths))
+    return graph.op("Div", rows, graph.safe_divisor(lengths))
 
 
-def _kernel_values(graph: Graph, kernel: Kernel, cosines: Name, dtype: np.dtype[Any]) -> Name:
-    def number(value: float) -> npt.NDArray[Any]:
-        return np.array(value, dtype)
-
-    if isinstance(kernel, Polynomial):
-        return graph.power(cosines, kernel.degree, dtype)
-    if isinstance(kernel, Gaussian):
-        gaps = graph.op("Sub", cosines, number(1.0))
-        return graph.op("Exp", graph.op("Mul", gaps, number(2.0 * kernel.gamma)))
-    if isinstance(kernel, Laplacian):
-        gaps = graph.op("Sub", number(1.0), cosines)
-        off = graph.op("Greater", gaps, number(TIP))
-        gaps = graph.op("Where", off, gaps, number(0.0))
-        roots = graph.op("Sqrt", graph.op("Mul", gaps, number(4.0 * kernel.gamma)))
-        return graph.op("Exp", graph.op("Neg", roots))
-    raise TypeError(f"to_onnx cannot convert the kernel {kernel!r}.")
-
-
-def _squashed(graph: Graph, squash: Squash, rows: Name) -> Name:
-    """Return float64 rows squashed."""
-    far = graph.op("Div", graph.op("Sub", rows, squash.centers), squash.widths)
+def _transformed(graph: Graph, transform: AsinhTransform, rows: Name) -> Name:
+    """Return the asinh transform of float64 rows."""
+    far = graph.op("Div", graph.op("Sub", rows, transform.centers), transform.widths)
     size = graph.op("Min", graph.op("Abs", far), np.float64(FARTHEST))
     angles = graph.op("Mul", graph.op("Sign", far), _asinh(graph, size))
-    return graph.op("Mul", angles, squash.gains)
+    return graph.op("Mul", angles, transform.gains)
 
 
 def _asinh(graph: Graph, x: Name) -> Name:
-    """Return asinh of float64 numbers that are not negative, right to the last digits.
+    """Return asinh of non-negative float64 numbers to full precision.
 
-    onnxruntime has no such operator for float64. Near zero it is log(1 + u) for a small u, of which
-    log(y) u / (y − 1), with y the rounded 1 + u, keeps all digits; far out it is log(2 x).
+    onnxruntime has no Asinh for float64. asinh(x) = log1p(u) with u = x + x² / (1 + √(x² + 1)), and
+    log1p(u) = log(y) u / (y − 1) with y = fl(1 + u) is accurate for small u (Goldberg 1991,
+    theorem 4). Beyond `_FAR` the result is asinh(_FAR) + log(x / _FAR), so that x² cannot overflow.
     """
     one = np.float64(1.0)
     near = graph.op("Min", x, np.float64(_FAR))
@@ -108,7 +95,7 @@ def _asinh(graph: Graph, x: Name) -> Name:
     u = graph.op("Add", near, graph.op("Div", square, graph.op("Add", root, one)))
     y = graph.op("Add", u, one)
     rest = graph.op("Sub", y, one)
-    safe = graph.positive(rest)
+    safe = graph.safe_divisor(rest)
     log = graph.op("Div", graph.op("Mul", graph.op("Log", y), u), safe)
     log = graph.op("Where", graph.op("Greater", rest, np.float64(0.0)), log, u)
     beyond = graph.op("Max", graph.op("Div", x, np.float64(_FAR)), one)

@@ -1,4 +1,4 @@
-"""The steps of an estimator, and whether each can be converted."""
+"""Steps of an estimator, and the check that each can be converted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OURS = (KMeansKernelClassifier, PatchVotingClassifier)
 
 
 def steps_of(estimator: Any) -> list[tuple[str, Any]]:
-    """Return the steps of a pipeline that do something, those of inner pipelines among them."""
+    """Return the steps of a pipeline, nested pipelines flattened and passthrough steps removed."""
     if not isinstance(estimator, Pipeline):
         return [("", estimator)]
     steps = []
@@ -28,7 +28,7 @@ def steps_of(estimator: Any) -> list[tuple[str, Any]]:
 
 
 def check_steps(estimator: Any) -> list[tuple[str, Any]]:
-    """Return the steps of a fitted classifier that can be converted, or say what is wrong."""
+    """Return the steps of a fitted classifier; raise TypeError if one cannot be converted."""
     steps = steps_of(estimator)
     for k, (name, step) in enumerate(steps, start=1):
         where = f"step {k}, {name!r}, a {type(step).__name__}" if name else type(step).__name__
@@ -42,7 +42,7 @@ def check_steps(estimator: Any) -> list[tuple[str, Any]]:
             raise TypeError(
                 f"to_onnx cannot convert {where}: neither kmeans-kernel nor skl2onnx knows how. "
                 "Take the step out of the pipeline and apply it to the rows before the graph, or "
-                "teach it to skl2onnx by update_registered_converter."
+                "register a converter by skl2onnx.update_registered_converter."
             )
         check_is_fitted(step)
         if k == 1 and not hasattr(step, "n_features_in_"):

@@ -1,7 +1,7 @@
-"""The transformers as graphs: the same steps in the same precision.
+"""Transformers as ONNX operators, in the same precision as in Python.
 
-Pixels are worked on in float64 and rounded at the end, as the estimators do; `EdgePatterns` works
-in the type of its result.
+Pixels are computed in float64 and the features rounded at the end; `EdgePatterns` computes in the
+type of its features.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kmeans_kernel.core.arrays.blocking import Array
-from kmeans_kernel.estimators.transformers._agop_projection import LearnedMetric
+from kmeans_kernel.core.arrays.matrices import Array
+from kmeans_kernel.estimators.transformers._agop_projection import AGOPProjection
 from kmeans_kernel.estimators.transformers._deskewer import STEEPEST, Deskewer
 from kmeans_kernel.estimators.transformers._edge_patterns import (
     COARSE_BLUR,
@@ -32,30 +32,35 @@ from kmeans_kernel.estimators.transformers._pixels import LARGEST_PIXEL, PixelNo
 from kmeans_kernel.export.onnx._graph import FLOAT64, Graph, Name
 from kmeans_kernel.export.onnx._score import unit_rows
 
-# As `gradients.deskewed`: an image whose bright pixels are all on one row stays as it is.
+# As in `Deskewer`: below this vertical variance, in pixels², the slant of an image is undefined and
+# the image is left unchanged.
 _LEAST_SPREAD = 1e-9
 
 
-def pixel_rows(graph: Graph, transformer: PixelNormalizer, X: Name, dtype: np.dtype[Any]) -> Name:
+def pixel_features(
+    graph: Graph, transformer: PixelNormalizer, X: Name, dtype: np.dtype[Any]
+) -> Name:
     """Return the features of `PixelNormalizer`."""
     del transformer
     return graph.cast(unit_rows(graph, _centered(graph, graph.cast(X, FLOAT64))), dtype)
 
 
-def fourier_rows(graph: Graph, transformer: FourierFeatures, X: Name, dtype: np.dtype[Any]) -> Name:
+def fourier_features(
+    graph: Graph, transformer: FourierFeatures, X: Name, dtype: np.dtype[Any]
+) -> Name:
     """Return the features of `FourierFeatures`."""
     pixels = _centered(graph, graph.cast(X, FLOAT64))
     magnitudes = _magnitudes(graph, pixels, transformer.n_features_in_)
     if transformer.root:
         magnitudes = graph.op("Sqrt", magnitudes)
-    return _side_by_side(graph, pixels, _centered(graph, magnitudes), dtype)
+    return _concatenate_unit_rows(graph, pixels, _centered(graph, magnitudes), dtype)
 
 
-def deskewed_rows(graph: Graph, transformer: Deskewer, X: Name, dtype: np.dtype[Any]) -> Name:
-    """Return the features of `Deskewer`: rows of pixels, each at its place along the slant."""
+def deskewed_features(graph: Graph, transformer: Deskewer, X: Name, dtype: np.dtype[Any]) -> Name:
+    """Return the features of `Deskewer`: each image row shifted by linear interpolation."""
     height, width = transformer.image_shape_
     images = graph.reshape(graph.cast(X, FLOAT64), 0, height, width)
-    shifts = graph.op("Unsqueeze", _shifts(graph, images, height, width), np.array([2]))
+    shifts = graph.op("Unsqueeze", _deskew_shifts(graph, images, height, width), np.array([2]))
     sources = graph.op("Add", shifts, np.arange(width, dtype=float))  # (n, height, width)
     left = graph.op("Floor", sources)
     share = graph.op("Sub", sources, left)
@@ -71,42 +76,49 @@ def deskewed_rows(graph: Graph, transformer: Deskewer, X: Name, dtype: np.dtype[
     return graph.cast(graph.reshape(upright, 0, height * width), dtype)
 
 
-def gradient_rows(
+def gradient_features(
     graph: Graph, transformer: OrientedGradients, X: Name, dtype: np.dtype[Any]
 ) -> Name:
     """Return the features of `OrientedGradients`."""
     shape = transformer.image_shape_
-    slopes = _slopes(
+    slopes = _oriented_gradients(
         graph, graph.cast(X, FLOAT64), shape, transformer.n_orientations, transformer.sharpness,
         FLOAT64,
     )  # fmt: skip
-    maps = _sampled(graph, slopes, shape, transformer.blur, transformer.stride, FLOAT64)
+    maps = _blur_and_sample(graph, slopes, shape, transformer.blur, transformer.stride, FLOAT64)
     rows = graph.reshape(maps, 0, transformer._n_features_out)
     return graph.cast(unit_rows(graph, rows), dtype)
 
 
-def pattern_rows(graph: Graph, transformer: EdgePatterns, X: Name, dtype: np.dtype[Any]) -> Name:
+def pattern_features(
+    graph: Graph, transformer: EdgePatterns, X: Name, dtype: np.dtype[Any]
+) -> Name:
     """Return the features of `EdgePatterns`."""
     shape = transformer.image_shape_
     samples = [n_sampled(length, STRIDE) for length in shape]
     n_plain = ORIENTATIONS * samples[0] * samples[1]
-    slopes = _slopes(graph, graph.cast(X, dtype), shape, ORIENTATIONS, SHARPNESS, dtype)
+    slopes = _oriented_gradients(graph, graph.cast(X, dtype), shape, ORIENTATIONS, SHARPNESS, dtype)
     fine, coarse = (
-        _sampled(graph, slopes, shape, blur, STRIDE, dtype) for blur in (FINE_BLUR, COARSE_BLUR)
+        _blur_and_sample(graph, slopes, shape, blur, STRIDE, dtype)
+        for blur in (FINE_BLUR, COARSE_BLUR)
     )
     plain = graph.reshape(graph.op("Transpose", coarse, perm=[0, 2, 3, 1]), 0, n_plain)
     codes = _pattern_codes(graph, transformer, graph.reshape(fine, 0, n_plain), dtype)
     codes = graph.reshape(codes, 0, transformer._n_features_out - n_plain)
-    return _side_by_side(graph, graph.cast(plain, FLOAT64), graph.cast(codes, FLOAT64), dtype)
+    return _concatenate_unit_rows(
+        graph, graph.cast(plain, FLOAT64), graph.cast(codes, FLOAT64), dtype
+    )
 
 
-def metric_rows(graph: Graph, transformer: LearnedMetric, X: Name, dtype: np.dtype[Any]) -> Name:
-    """Return the features of `LearnedMetric`."""
+def metric_features(
+    graph: Graph, transformer: AGOPProjection, X: Name, dtype: np.dtype[Any]
+) -> Name:
+    """Return the features of `AGOPProjection`."""
     return graph.op("MatMul", graph.cast(X, dtype), transformer.components_.astype(dtype))
 
 
-def _side_by_side(graph: Graph, first: Name, second: Name, dtype: np.dtype[Any]) -> Name:
-    """Return two kinds of float64 features in one row, which weigh the same."""
+def _concatenate_unit_rows(graph: Graph, first: Name, second: Name, dtype: np.dtype[Any]) -> Name:
+    """Normalize two sets of float64 features to equal length, and concatenate them."""
     both = graph.op("Concat", unit_rows(graph, first), unit_rows(graph, second), axis=1)
     return graph.cast(graph.op("Mul", both, np.sqrt(0.5)), dtype)
 
@@ -124,8 +136,9 @@ def _centered(graph: Graph, X: Name) -> Name:
 def _magnitudes(graph: Graph, pixels: Name, n_pixels: int) -> Name:
     """Return the first half of the Fourier magnitudes of rows.
 
-    By products with sines and cosines: for some hundred pixels these are faster and more exact than
-    onnxruntime's DFT. Of each wave only one turn is kept; the graph makes the matrices.
+    Products with cosine and sine matrices are faster and more accurate than onnxruntime's DFT for
+    some hundred pixels. The graph stores one period of each wave and gathers the matrices from it,
+    which keeps the file small.
     """
     places = np.arange(n_pixels)
     steps = graph.op("Mul", places[:, None], places[None, : (n_pixels + 1) // 2])
@@ -139,15 +152,15 @@ def _magnitudes(graph: Graph, pixels: Name, n_pixels: int) -> Name:
     return graph.op("Sqrt", graph.op("Add", *squares))
 
 
-def _shifts(graph: Graph, images: Name, height: int, width: int) -> Name:
-    """Return how far each row of float64 images is shifted, (n, height)."""
+def _deskew_shifts(graph: Graph, images: Name, height: int, width: int) -> Name:
+    """Return the (n, height) horizontal shifts of the rows of float64 images."""
     rows, columns = np.arange(height, dtype=float), np.arange(width, dtype=float)
     zero = np.float64(0)
     weights = graph.op("Max", images, zero)
     top = graph.reduce("Max", graph.reduce("Max", weights, 2), 1)
-    weights = graph.op("Div", weights, graph.positive(top))
+    weights = graph.op("Div", weights, graph.safe_divisor(top))
     of_rows, of_columns = (graph.reduce("Sum", weights, axis, keep=False) for axis in (2, 1))
-    total = graph.positive(graph.reduce("Sum", of_rows))
+    total = graph.safe_divisor(graph.reduce("Sum", of_rows))
 
     def mean(values: Name, of: Array) -> Name:
         return graph.op("Div", graph.op("MatMul", values, of[:, None]), total)
@@ -163,7 +176,7 @@ def _shifts(graph: Graph, images: Name, height: int, width: int) -> Name:
     return graph.op("Mul", slant, graph.op("Sub", rows, middle_row))
 
 
-def _slopes(
+def _oriented_gradients(
     graph: Graph,
     X: Name,
     shape: tuple[int, int],
@@ -171,17 +184,17 @@ def _slopes(
     sharpness: float,
     dtype: np.dtype[Any],
 ) -> Name:
-    """Return the (n, orientations, height, width) slopes of rows of pixels of this type."""
+    """Return the (n, orientations, height, width) gradient magnitudes of rows of pixels."""
     images = graph.reshape(X, 0, 1, *shape)
     down = graph.op("MatMul", _difference(shape[0]).astype(dtype), images)
     right = graph.op("MatMul", images, _difference(shape[1]).T.astype(dtype))
-    # As hypot: divided by the larger, so that no square is too large.
+    # As in hypot: both parts are divided by the larger one, so that no square overflows.
     larger = graph.op("Max", graph.op("Abs", down), graph.op("Abs", right))
-    safe = graph.positive(larger, dtype)
+    safe = graph.safe_divisor(larger, dtype)
     shares = [graph.op("Div", part, safe) for part in (right, down)]
     squares = [graph.op("Mul", share, share) for share in shares]
     length = graph.op("Sqrt", graph.op("Add", *squares))
-    divisor = graph.positive(length, dtype)
+    divisor = graph.safe_divisor(length, dtype)
     right, down = (graph.op("Div", share, divisor) for share in shares)
     angles = 2 * np.pi * np.arange(n_orientations)[:, None, None] / n_orientations
     cosines = graph.op(
@@ -194,11 +207,11 @@ def _slopes(
 
 
 def _difference(length: int) -> Array:
-    """Return the matrix that subtracts from the next pixel of a line the one before."""
+    """Return the central difference matrix of a line of pixels, zero beyond the border."""
     return np.eye(length, k=1) - np.eye(length, k=-1)
 
 
-def _sampled(
+def _blur_and_sample(
     graph: Graph,
     slopes: Name,
     shape: tuple[int, int],
@@ -206,7 +219,7 @@ def _sampled(
     stride: int,
     dtype: np.dtype[Any],
 ) -> Name:
-    """Return the roots of slopes, blurred and sampled."""
+    """Return the square roots of gradient maps after Gaussian blur and subsampling."""
     down, right = (sampling(length, blur, stride).astype(dtype) for length in shape)
     narrow = graph.op("MatMul", slopes, np.ascontiguousarray(right.T))
     maps = graph.op("MatMul", down, narrow)
@@ -216,27 +229,28 @@ def _sampled(
 def _pattern_codes(
     graph: Graph, transformer: EdgePatterns, edges: Name, dtype: np.dtype[Any]
 ) -> Name:
-    """Return the (n, places, J) pooled codes of rows of edges, orientation by orientation."""
+    """Return the (n, positions, J) pooled codes; `edges` has the orientations one after another."""
     samples = [n_sampled(length, STRIDE) for length in transformer.image_shape_]
-    # One more edge, which is zero: what is beyond the border.
+    # One zero is appended, which stands for all positions beyond the border.
     edges = graph.op("Pad", edges, np.array([0, 0, 0, 1]))
-    rows = graph.op("Gather", edges, _neighbours(*samples), axis=1)  # (n, places, 72)
+    rows = graph.op("Gather", edges, _neighbour_indices(*samples), axis=1)  # (n, places, 72)
     squares = graph.op("Mul", rows, rows)
     strengths = graph.op("Sqrt", graph.reduce("Sum", squares, 2))
-    rows = graph.op("Div", rows, graph.positive(strengths, dtype))
+    rows = graph.op("Div", rows, graph.safe_divisor(strengths, dtype))
     gaps = graph.op("MatMul", rows, np.ascontiguousarray(transformer.patterns_.astype(dtype).T))
     gaps = graph.op("Sub", gaps, np.array(1, dtype))
-    alike = graph.op("Exp", graph.op("Mul", gaps, np.array(WIDTH, dtype)))
-    codes = graph.op("Mul", alike, graph.op("Sqrt", strengths))
+    similarity = graph.op("Exp", graph.op("Mul", gaps, np.array(WIDTH, dtype)))
+    codes = graph.op("Mul", similarity, graph.op("Sqrt", strengths))
     down, right = (sampling(length, POOL_BLUR, POOL_STRIDE) for length in samples)
     pooled = graph.op("MatMul", np.kron(down, right).astype(dtype), codes)
     return graph.op("MatMul", pooled, transformer._mixing.astype(dtype))
 
 
-def _neighbours(height: int, width: int) -> npt.NDArray[np.int64]:
-    """Return the (height × width, 72) places of the edges around each sample.
+def _neighbour_indices(height: int, width: int) -> npt.NDArray[np.int64]:
+    """Return the (height × width, 72) indices of the edges around each sample.
 
-    Edges are (orientations, height, width), and one more for all that is beyond.
+    An index refers to the flattened (orientations, height, width) edges; the index after the last
+    stands for positions beyond the border.
     """
     n, margin = ORIENTATIONS, SIDE // 2
     around = [(0, 0), (margin, margin), (margin, margin)]

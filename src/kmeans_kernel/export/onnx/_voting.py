@@ -1,4 +1,4 @@
-"""The vote of patches as a graph."""
+"""Patch voting as ONNX operators."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from kmeans_kernel.export.onnx._score import probabilities_of, scores_of
 from kmeans_kernel.export.onnx._steps import steps_of
 
 
-def shares_of(
+def vote_probabilities(
     graph: Graph, scope: Any, voting: PatchVotingClassifier, X: Name, dtype: np.dtype[Any]
 ) -> Name:
-    """Return the (n, K) shares of the vote of images, rows of pixels of this type."""
-    places = _places(voting)
+    """Return the (n, K) probabilities of images, given as rows of pixels of type `dtype`."""
+    places = _patch_indices(voting)
     rows = graph.reshape(graph.op("Gather", X, places, axis=1), -1, places.shape[1])
     scores = _patch_scores(graph, scope, voting, rows, dtype)
     n_classes = len(voting.classes_)
-    if n_classes == 2:  # half the difference each, as from `decision_function`
+    if n_classes == 2:  # ± half the difference, as `PatchVotingClassifier` splits binary scores
         halves = np.array([[0.5, -0.5], [-0.5, 0.5]])
         scores = graph.op("MatMul", scores, halves)
     scores = graph.reshape(scores, -1, len(places), n_classes)
@@ -40,9 +40,9 @@ def _patch_scores(
 ) -> Name:
     """Return the (n_patches, K) float64 scores of patches.
 
-    In float32 some of the many patches would vote for the other of two classes that are as near
-    as rounding; the estimator lets float64 decide there too. The steps before the classifier are
-    converters of their own: they come later, and are found by the names of their variables.
+    In float32, rounding would change the votes of patches whose two best scores nearly tie; the
+    estimator computes these in float64 too. The steps before the classifier are registered as
+    operators of their own, which skl2onnx converts later and connects by their variables.
     """
     *before, (_, classifier) = steps_of(voting.classifier_)
     if not isinstance(classifier, KMeansKernelClassifier):
@@ -53,7 +53,7 @@ def _patch_scores(
         )
     n_pixels = voting.patch_shape_[0] * voting.patch_shape_[1]
     variables = [scope.declare_local_variable("patches", tensor_type(dtype, [None, n_pixels]))]
-    graph.give(rows, variables[0])
+    graph.assign(rows, variables[0])
     for _, step in before:
         variables = _parse_sklearn(scope, step, variables)
     (features,) = variables
@@ -61,7 +61,7 @@ def _patch_scores(
     return scores_of(graph, classifier.model_, features.full_name, found, precise=True)
 
 
-def _places(voting: PatchVotingClassifier) -> Any:
-    """Return the (patches, pixels) places of the pixels of each patch in a row of pixels."""
+def _patch_indices(voting: PatchVotingClassifier) -> Any:
+    """Return the (patches, pixels) indices of each patch's pixels in a row of pixels."""
     pixels = np.arange(voting.n_features_in_, dtype=np.int64)
     return extract_patches(pixels.reshape(1, *voting.image_shape_), voting.patch_shape_)

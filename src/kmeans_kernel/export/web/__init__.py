@@ -1,6 +1,6 @@
-"""A fitted classifier as one page of HTML: no server, no network, nothing but a browser.
+"""Export of a fitted classifier as one HTML file that runs in a browser, without a network.
 
-The page holds the arrays of the model, and computes in JavaScript what `FittedModel` defines.
+The page holds the arrays of the model, and computes its scores in JavaScript as `FittedModel` does.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from kmeans_kernel.export.web._page import Page, page_of
+from kmeans_kernel.export.web._page import Page, make_page
 from kmeans_kernel.utils.files import check_writable, write_whole
 
 __all__ = ["Page", "to_web"]
@@ -25,28 +25,28 @@ def to_web(
     float16: bool = False,
     image_shape: tuple[int, int] | None = None,
 ) -> Page:
-    """Write a page that classifies what you draw, or the numbers you enter, and shows why.
+    """Write a page that classifies a drawing, or the numbers of a form, and explains the result.
 
     Parameters
     ----------
     estimator : KMeansKernelClassifier, PatchVotingClassifier, or a Pipeline that ends in one
-        Whatever `save_model` saves.
+        Any estimator that `save_model` saves.
     path : path
-        The file, written under a temporary name and renamed.
-    X, y : rows or images that the model was not trained on, and their labels
-        The page shows how they are classified, takes the ranges of its fields or the size of a
-        drawing from them, and holds at most 10,000.
+        The file to write, atomically.
+    X, y : test rows or images, which the model was not trained on, and their labels
+        The page shows their classification, at most 10,000 of them. Their values set the ranges of
+        the form, or the size and position of a drawing.
     title : str
         The heading.
     float16 : bool, default=False
-        Store the representatives in half the space. What that changes is counted in the result.
+        Store the representatives in half precision. The result counts the labels that change.
     image_shape : (height, width) or None, default=None
-        For a model whose rows are images, but that has no step which says so.
+        Shape of the images of a model without an image step, whose rows are pixels.
 
     Returns
     -------
     Page
-        The content, its size, and how many labels of X are others in the page's numbers.
+        The content, its size, and the number of labels of X that the page's rounding changes.
 
     Examples
     --------
@@ -62,6 +62,6 @@ def to_web(
     (True, 0)
     """
     path = check_writable(Path(path))
-    page = page_of(estimator, X=X, y=y, title=title, float16=float16, image_shape=image_shape)
+    page = make_page(estimator, X=X, y=y, title=title, float16=float16, image_shape=image_shape)
     write_whole(path, page.content)
     return page

@@ -1,4 +1,4 @@
-"""Arrays as text that a page can hold: rounded, joined, compressed, in letters."""
+"""Encoding of arrays in a page: rounded, concatenated, compressed, in base64."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ import numpy.typing as npt
 
 Arrays = dict[str, npt.NDArray[Any]]
 
-# What a page reads, and by which name.
+# Data types that page/arrays.js reads, and their names there.
 _NAMES = {"float16": "f2", "float32": "f4", "float64": "f8", "uint8": "u1", "int32": "i4"}
 
-# The large arrays of a model, by the last part of their names.
+# Large arrays of a model, which may be rounded, by the last part of their names.
 _LARGE = ("directions", "dual_coef", "components", "patterns", "mixing")
 
 
-def rounded(arrays: Arrays, *, precise: bool, float16: bool) -> Arrays:
-    """Return the arrays of a model as a page holds them.
+def round_arrays(arrays: Arrays, *, precise: bool, float16: bool) -> Arrays:
+    """Return the arrays of a model rounded for the page.
 
-    The large ones are float32 unless the model needs float64; with `float16` the representatives
-    take half of that.
+    Large arrays become float32 unless `precise`; `float16` rounds the representatives further.
     """
-    return {name: _rounded(name, array, precise, float16) for name, array in arrays.items()}
+    return {name: _round_array(name, array, precise, float16) for name, array in arrays.items()}
 
 
-def _rounded(name: str, array: npt.NDArray[Any], precise: bool, float16: bool) -> npt.NDArray[Any]:
+def _round_array(
+    name: str, array: npt.NDArray[Any], precise: bool, float16: bool
+) -> npt.NDArray[Any]:
     last = name.rpartition(".")[2]
     if array.dtype.kind in "iu":
         return array.astype(np.int32)
@@ -38,13 +39,16 @@ def _rounded(name: str, array: npt.NDArray[Any], precise: bool, float16: bool) -
     return array
 
 
-def as_they_were(arrays: Arrays, exact: Arrays) -> Arrays:
-    """Return rounded arrays in the types of the exact ones."""
+def restore_dtypes(arrays: Arrays, exact: Arrays) -> Arrays:
+    """Cast rounded arrays back to the types of the exact ones; the values stay rounded."""
     return {name: arrays[name].astype(array.dtype) for name, array in exact.items()}
 
 
-def packed(arrays: Arrays) -> tuple[list[dict[str, Any]], str]:
-    """Return where each array is in the bytes of all, and these, compressed, in base64."""
+def pack(arrays: Arrays) -> tuple[list[dict[str, Any]], str]:
+    """Return the index of the arrays, and their bytes concatenated, compressed and in base64.
+
+    Each entry of the index has the array's name, type, shape, and position in the bytes.
+    """
     entries, pieces, start = [], [], 0
     for name, array in arrays.items():
         content = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes()

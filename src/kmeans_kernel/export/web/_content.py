@@ -1,4 +1,4 @@
-"""What a page shows beside the model: its representatives, its features, and test data."""
+"""Content of a page beside the model: representatives, form fields, and test data."""
 
 from __future__ import annotations
 
@@ -11,46 +11,46 @@ from scipy.sparse import issparse
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kmeans_kernel.core.arrays.blocking import Array
-from kmeans_kernel.estimators.transformers._agop_projection import LearnedMetric
+from kmeans_kernel.core.arrays.matrices import Array
+from kmeans_kernel.estimators.transformers._agop_projection import AGOPProjection
 from kmeans_kernel.export.web._frame import Frame
-from kmeans_kernel.report._evaluation import labels_together, predict_all
+from kmeans_kernel.report._evaluation import merge_labels, predict_all
 from kmeans_kernel.report._inspection import all_representative_images, classifier_of, sees_images
 
-# Rows that a page holds at most.
-MOST_ROWS = 10_000
+# Most test rows of a page, to bound the size of the file.
+MAX_ROWS = 10_000
 
-# A slider has about so many places.
-_PLACES = 200
+# Approximate number of positions of a slider.
+_SLIDER_STEPS = 200
 
 
 @dataclass(frozen=True, eq=False)
 class TestData:
-    """Labelled rows, and what the model says of them.
+    """Test rows with their true and predicted labels.
 
     Attributes
     ----------
-    X : the rows as they came, at most `MOST_ROWS`
-    shares : (n, K) their probabilities
-    rows : (n, d) the rows as the page holds them
-    labels : (L,) all labels, the model's and the rows'
-    truth, given : (n,) positions in `labels`
-    left_out : how many rows more there were
+    X : the rows as passed in, at most `MAX_ROWS`
+    probabilities : (n, K) predicted probabilities
+    rows : (n, d) the rows as the page stores them
+    labels : (L,) the union of the model's labels and the rows' labels, sorted
+    truth, given : (n,) true and predicted labels, as positions in `labels`
+    left_out : number of rows beyond `MAX_ROWS`
     """
 
     X: Any
-    shares: Array
+    probabilities: Array
     rows: npt.NDArray[Any]
     labels: npt.NDArray[Any]
     truth: npt.NDArray[np.int32]
     given: npt.NDArray[np.int32]
     left_out: int
 
-    __test__ = False  # pytest takes the name for a test
+    __test__ = False  # keeps pytest from collecting the class because of its name
 
     @classmethod
-    def of(cls, estimator: Any, X: Any, y: Any) -> TestData:
-        """Classify rows; those beyond the most that a page holds are left out."""
+    def classify(cls, estimator: Any, X: Any, y: Any) -> TestData:
+        """Classify the first `MAX_ROWS` rows."""
         y = np.asarray(y)
         n = X.shape[0] if hasattr(X, "shape") else len(X)
         if y.shape != (n,):
@@ -60,39 +60,41 @@ class TestData:
             )
         if not n:
             raise ValueError("X must have at least one row, got none. Leave out X and y instead.")
-        X, y = X[:MOST_ROWS], y[:MOST_ROWS]
+        X, y = X[:MAX_ROWS], y[:MAX_ROWS]
         X = X.toarray() if issparse(X) else X
-        _, shares = predict_all(estimator, X)
-        labels, truth, places = labels_together(y, estimator.classes_)
+        _, probabilities = predict_all(estimator, X)
+        labels, truth, places = merge_labels(y, estimator.classes_)
         return cls(
             X=X,
-            shares=shares,
-            rows=small(np.asarray(X).reshape(len(y), -1), exact=not sees_images(estimator)),
+            probabilities=probabilities,
+            rows=smallest_dtype(
+                np.asarray(X).reshape(len(y), -1), exact=not sees_images(estimator)
+            ),
             labels=labels,
             truth=truth.astype(np.int32),
-            given=places[shares.argmax(axis=1)].astype(np.int32),
+            given=places[probabilities.argmax(axis=1)].astype(np.int32),
             left_out=n - len(y),
         )
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what the page holds of it."""
+        """Return the arrays that the page stores."""
         return {
             "test.rows": self.rows,
             "test.true": self.truth,
             "test.given": self.given,
-            "test.sure": self.shares.max(axis=1).astype(np.float32),
+            "test.sure": self.probabilities.max(axis=1).astype(np.float32),
         }
 
     @property
     def error_percent(self) -> float:
-        """The share of rows with the wrong label, in per cent."""
+        """Percentage of rows with the wrong label."""
         return 100 * float(np.mean(self.truth != self.given))
 
 
-def small(rows: npt.NDArray[Any], *, exact: bool) -> npt.NDArray[Any]:
-    """Return rows in the smallest type that a page reads and that holds them.
+def smallest_dtype(rows: npt.NDArray[Any], *, exact: bool) -> npt.NDArray[Any]:
+    """Return rows in the smallest data type that the page reads.
 
-    Pixels may be rounded to float32; what must be exact is rounded to nothing.
+    With `exact` the type must hold every value; otherwise values may be rounded to float32.
     """
     if rows.min() >= 0 and rows.max() <= 255 and (rows == np.rint(rows)).all():
         return rows.astype(np.uint8)
@@ -102,79 +104,79 @@ def small(rows: npt.NDArray[Any], *, exact: bool) -> npt.NDArray[Any]:
     return narrow if kept else rows.astype(np.float64)
 
 
-def pictures(
+def representative_pictures(
     estimator: Any, images: npt.NDArray[Any] | None, shape: tuple[int, int], frame: Frame
 ) -> tuple[Array | None, str]:
-    """Return the ink of the (m, height, width) representatives, 0 to 255, and what they are.
+    """Return (m, height, width) pictures of the representatives, ink 0 to 255, and a note on them.
 
-    Where the classifier did not see pixels, a picture is that of the image that is most alike; with
-    no images there is none.
+    If the classifier's features are not pixels, a representative is shown by the nearest of
+    `images`; without images there are no pictures.
     """
     found = all_representative_images(estimator)
-    if found is None and not sees_images(estimator):  # rows that are images, as we were told
-        found = points(estimator).reshape(-1, *shape)
+    if found is None and not sees_images(estimator):  # rows of pixels, by the user's image_shape
+        found = representative_rows(estimator).reshape(-1, *shape)
     if found is not None:
         lowest = found.min(axis=(1, 2), keepdims=True)
         range_ = found.max(axis=(1, 2), keepdims=True) - lowest
         return _ink((found - lowest) / np.where(range_ > 0, range_, 1), frame), ""
     if images is None:
-        return None, "They are no pictures; export with images to see the most alike of these."
+        return None, "They have no pictures; export with test images to see the most similar one."
     nearest = images[_nearest(estimator, images)].astype(np.float64)
     shown = _ink((nearest - frame.low) / max(frame.high - frame.low, 1e-300), frame)
-    return shown, "Each is shown by the test image that is most alike."
+    return shown, "Each is shown by the test image that is most similar."
 
 
 def _ink(light: Array, frame: Frame) -> Array:
-    """Return what is drawn of images between 0 and 1."""
+    """Return the ink, 0 to 255, of images with values between 0 and 1."""
     return np.rint(255 * (1 - light if frame.inverted else light)).astype(np.uint8)
 
 
 def _nearest(estimator: Any, images: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
-    """Return for each representative the image whose features are most alike."""
+    """Return the index of the image with the highest cosine to each representative."""
     model = classifier_of(estimator).model_
     features = estimator[:-1].transform(images)
     rows = model.on_sphere(features, np.float32)
     return np.asarray((model.directions.astype(np.float32) @ rows.T).argmax(axis=1))
 
 
-def points(estimator: Any) -> Array:
-    """Return the (m, d) representatives of a table in the units of its columns."""
+def representative_rows(estimator: Any) -> Array:
+    """Return the (m, d) representatives in the units of the input, transformers inverted."""
     found: Array = classifier_of(estimator).model_.representatives
     steps = [step for _, step in estimator.steps[:-1]] if isinstance(estimator, Pipeline) else []
     for step in reversed(steps):
         if isinstance(step, StandardScaler):
             found = step.inverse_transform(found)
-        elif isinstance(step, LearnedMetric):
+        elif isinstance(step, AGOPProjection):
             found = found @ np.linalg.pinv(step.components_)
     return found
 
 
-def features(names: list[str] | None, rows: npt.NDArray[Any]) -> list[dict[str, Any]]:
-    """Return the fields of a table: each feature's name, range, usual value and step."""
+def form_fields(names: list[str] | None, rows: npt.NDArray[Any]) -> list[dict[str, Any]]:
+    """Return the form fields of a table: name, range, slider step and median of each feature."""
     names = names or [f"feature {j + 1}" for j in range(rows.shape[1])]
     return [
-        {"name": name, **_range(column.astype(np.float64))}
+        {"name": name, **_field_range(column.astype(np.float64))}
         for name, column in zip(names, rows.T, strict=True)
     ]
 
 
-def _range(column: Array) -> dict[str, Any]:
+def _field_range(column: Array) -> dict[str, Any]:
     low, high = float(column.min()), float(column.max())
     whole = bool((column == np.rint(column)).all())
     if low == high:
         low, high = low - 1, high + 1
-    step = 1.0 if whole else float(10 ** np.floor(np.log10((high - low) / _PLACES)))
+    step = 1.0 if whole else float(10 ** np.floor(np.log10((high - low) / _SLIDER_STEPS)))
     largest = max(abs(low), abs(high))
     return {
-        "low": _rounded(np.floor(low / step) * step),
-        "high": _rounded(np.ceil(high / step) * step),
+        "low": _strip_rounding_error(np.floor(low / step) * step),
+        "high": _strip_rounding_error(np.ceil(high / step) * step),
         "step": step,
-        "typical": _rounded(round(float(np.median(column)) / step) * step),
-        # So many significant digits tell values of this column apart.
+        "typical": _strip_rounding_error(round(float(np.median(column)) / step) * step),
+        # Significant digits that resolve about 1e-4 of the range.
         "digits": int(np.clip(np.ceil(np.log10(largest / (high - low))) + 4, 4, 15)),
     }
 
 
-def _rounded(value: float) -> float:
-    """Return a number without the last digits, which are those of the step."""
+def _strip_rounding_error(value: float) -> float:
+    """Round to 15 significant digits, which removes the rounding error of multiples of a step."""
     return float(f"{value:.15g}")

@@ -1,4 +1,4 @@
-"""The page: what it is made of, and what is worth knowing of it."""
+"""Data of the page: model tree, arrays, display data, and the effect of rounding."""
 
 from __future__ import annotations
 
@@ -17,25 +17,31 @@ from kmeans_kernel.estimators.transformers._edge_patterns import EdgePatterns, e
 from kmeans_kernel.export.model_file._estimators import build
 from kmeans_kernel.export.model_file._estimators import describe as describe_tree
 from kmeans_kernel.export.model_file._file import Place
-from kmeans_kernel.export.web._arrays import Arrays, as_they_were, packed, rounded
-from kmeans_kernel.export.web._content import TestData, features, pictures, points, small
+from kmeans_kernel.export.web._arrays import Arrays, pack, restore_dtypes, round_arrays
+from kmeans_kernel.export.web._content import (
+    TestData,
+    form_fields,
+    representative_pictures,
+    representative_rows,
+    smallest_dtype,
+)
 from kmeans_kernel.export.web._frame import Frame
-from kmeans_kernel.export.web._html import html_of
+from kmeans_kernel.export.web._html import render_page
 from kmeans_kernel.report._inspection import classifier_of, describe, input_shape, sees_images
 
 
 @dataclass(frozen=True, eq=False)
 class Page:
-    """A page, and what is worth knowing of it.
+    """An exported page.
 
     Attributes
     ----------
-    content : the HTML, as bytes
-    model_bytes : what the arrays of the model take, before they are compressed
-    n_rows : rows of test data that it holds
-    left_out : rows that were given and are not in it
-    changed_labels : rows that get another label in the numbers of the page than in Python's
-    largest_change : the largest difference of a probability for the same reason
+    content : the HTML file, as bytes
+    model_bytes : size of the model's arrays before compression
+    n_rows : number of test rows in the page
+    left_out : number of test rows that were passed in but are not in the page
+    changed_labels : number of test rows whose label changes by the rounding of the model's arrays
+    largest_change : largest change of a probability by the rounding
     """
 
     content: bytes
@@ -47,11 +53,11 @@ class Page:
 
     @property
     def size(self) -> int:
-        """The size of the file in bytes."""
+        """Size of the file in bytes."""
         return len(self.content)
 
 
-def page_of(
+def make_page(
     estimator: Any,
     *,
     X: Any,
@@ -60,31 +66,33 @@ def page_of(
     float16: bool,
     image_shape: tuple[int, int] | None,
 ) -> Page:
-    """Make the page; see `to_web`."""
+    """Return the page of an estimator; see `to_web` for the parameters."""
     if (X is None) != (y is None):
         raise ValueError("X and y must be given together: test rows, and their labels.")
     check_is_fitted(estimator)
     shape = _shape_of(estimator, X, image_shape)
-    tree, exact = _described(estimator)
-    arrays = rounded(exact, precise=classifier_of(estimator).model_.needs_float64, float16=float16)
-    test = None if X is None else TestData.of(estimator, X, y)
-    shown, about = _shown(estimator, test, shape)
+    tree, exact = _model_tree(estimator)
+    arrays = round_arrays(
+        exact, precise=classifier_of(estimator).model_.needs_float64, float16=float16
+    )
+    test = None if X is None else TestData.classify(estimator, X, y)
+    shown, about = _display_data(estimator, test, shape)
     test_arrays = {} if test is None else test.arrays()
-    entries, text = packed({**arrays, **shown, **test_arrays})
+    entries, text = pack({**arrays, **shown, **test_arrays})
     facts = {
         "tree": tree,
         "arrays": entries,
         "labels": [str(label) for label in estimator.classes_.tolist()],
         "test": None if test is None else _test_facts(test),
         "about": _about(estimator, arrays, text),
-        "flat": _is_flat(estimator),
+        "flat": _is_uncalibrated(estimator),
         **about,
     }
     changed, largest = (
-        (0, 0.0) if test is None else _changes(tree, as_they_were(arrays, exact), test)
+        (0, 0.0) if test is None else _rounding_effect(tree, restore_dtypes(arrays, exact), test)
     )
     return Page(
-        content=html_of(facts, text, title, _subtitle(estimator, test, about["noun"]), shape),
+        content=render_page(facts, text, title, _subtitle(estimator, test, about["noun"]), shape),
         model_bytes=sum(array.nbytes for array in arrays.values()),
         n_rows=0 if test is None else len(test.rows),
         left_out=0 if test is None else test.left_out,
@@ -96,7 +104,7 @@ def page_of(
 def _shape_of(
     estimator: Any, X: Any, image_shape: tuple[int, int] | None
 ) -> tuple[int, int] | None:
-    """Return height and width of what is classified; None for the rows of a table."""
+    """Return height and width of the images to classify; None for rows of a table."""
     n_features = int(estimator.n_features_in_)
     if image_shape is not None:
         return shape_of_rows(n_features, image_shape)
@@ -106,8 +114,8 @@ def _shape_of(
     return shape_of_rows(n_features, seen or input_shape(estimator))
 
 
-def _described(estimator: Any) -> tuple[dict[str, Any], Arrays]:
-    """Return the tree that a model file has, and its arrays, with what a page cannot compute."""
+def _model_tree(estimator: Any) -> tuple[dict[str, Any], Arrays]:
+    """Return the tree and arrays of the model file, with constants that the page cannot compute."""
     arrays: Arrays = {}
     tree = describe_tree(estimator, Place("", arrays))
     for described, step, prefix in _steps(tree, estimator, ""):
@@ -118,7 +126,7 @@ def _described(estimator: Any) -> tuple[dict[str, Any], Arrays]:
 
 
 def _steps(tree: Any, estimator: Any, prefix: str) -> Iterator[tuple[Any, Any, str]]:
-    """Give every estimator of a tree, its description, and the place of its arrays."""
+    """Yield (description, estimator, prefix of its arrays) for every estimator of a tree."""
     yield tree, estimator, prefix
     if isinstance(estimator, Pipeline):
         for k, (name, described) in enumerate(tree["steps"]):
@@ -127,26 +135,26 @@ def _steps(tree: Any, estimator: Any, prefix: str) -> Iterator[tuple[Any, Any, s
         yield from _steps(tree["classifier"], estimator.classifier_, f"{prefix}classifier.")
 
 
-def _shown(
+def _display_data(
     estimator: Any, test: TestData | None, shape: tuple[int, int] | None
 ) -> tuple[Arrays, dict[str, Any]]:
-    """Return how representatives and input look: arrays and facts."""
+    """Return the arrays and facts by which the page shows the representatives and the input."""
     if shape is None:
-        own = points(estimator)
+        own = representative_rows(estimator)
         names = getattr(estimator, "feature_names_in_", None)
-        return {"points": small(own, exact=False)}, {
+        return {"points": smallest_dtype(own, exact=False)}, {
             "kind": "table",
             "noun": "row",
             "prompt": "Every field needs a number.",
             "pictures_note": "",
-            "features": features(
+            "features": form_fields(
                 None if names is None else [str(name) for name in names],
                 own if test is None else test.rows,
             ),
         }
     images = None if test is None else test.rows.reshape(-1, *shape)
-    frame = _usual_frame(estimator, shape) if images is None else Frame.of(images)
-    seen, note = pictures(estimator, images, shape, frame)
+    frame = _default_frame(estimator, shape) if images is None else Frame.from_images(images)
+    seen, note = representative_pictures(estimator, images, shape, frame)
     return ({} if seen is None else {"pictures": seen}), {
         "kind": "images",
         "noun": "image",
@@ -158,31 +166,34 @@ def _shown(
     }
 
 
-def _usual_frame(estimator: Any, shape: tuple[int, int]) -> Frame:
-    """Return the frame of a model without images; of rows, with the values that they have."""
+def _default_frame(estimator: Any, shape: tuple[int, int]) -> Frame:
+    """Return the frame for a page without test images.
+
+    Pixels range from 0 to 255 for a model with an image step, else as the representatives do.
+    """
     if sees_images(estimator):
-        return Frame.usual(shape)
-    own = points(estimator)
-    return Frame.usual(shape, float(own.min()), float(own.max()))
+        return Frame.default(shape)
+    own = representative_rows(estimator)
+    return Frame.default(shape, float(own.min()), float(own.max()))
 
 
 def _test_facts(test: TestData) -> dict[str, Any]:
-    note = f"{test.left_out} more were given, and are not in this page." if test.left_out else ""
+    note = f"{test.left_out} more test rows are not in this page." if test.left_out else ""
     return {"labels": [str(label) for label in test.labels.tolist()], "note": note}
 
 
-def _changes(tree: dict[str, Any], arrays: Arrays, test: TestData) -> tuple[int, float]:
-    """Return how many labels, and how much of a probability, the page's rounding changes."""
-    shares = build(tree, Place("", arrays)).predict_proba(test.X)
-    changed = shares.argmax(axis=1) != test.shares.argmax(axis=1)
-    return int(changed.sum()), float(np.abs(shares - test.shares).max())
+def _rounding_effect(tree: dict[str, Any], arrays: Arrays, test: TestData) -> tuple[int, float]:
+    """Return the number of labels that rounding changes, and the largest probability change."""
+    rounded = build(tree, Place("", arrays)).predict_proba(test.X)
+    changed = rounded.argmax(axis=1) != test.probabilities.argmax(axis=1)
+    return int(changed.sum()), float(np.abs(rounded - test.probabilities).max())
 
 
 def _about(estimator: Any, arrays: Arrays, text: str) -> list[tuple[str, str]]:
     found = describe(estimator)
     size = sum(array.nbytes for array in arrays.values())
     stored = {array.dtype.name for name, array in arrays.items() if name.endswith("directions")}
-    told = [
+    entries = [
         ("steps", " → ".join(found["steps"])),
         ("features", f"{found['features']:,}"),
         ("kernel", found["kernel"]),
@@ -193,20 +204,24 @@ def _about(estimator: Any, arrays: Arrays, text: str) -> list[tuple[str, str]]:
         ("data of this page, compressed", f"{len(text) / 1e6:.2g} MB"),
         ("made by", f"kmeans-kernel {kmeans_kernel.__version__}"),
     ]
-    if found["squashed"]:
-        told.insert(3, ("long tails", "squashed: few large values do not set the distances"))
-    return told
+    if found["feature_transform"] is not None:
+        told = f"{found['feature_transform']}: few large values do not set the distances"
+        entries.insert(3, ("transform of features", told))
+    return entries
 
 
-def _is_flat(estimator: Any) -> bool:
-    """Say whether probabilities are the plain softmax of scores that are near zero and one."""
+def _is_uncalibrated(estimator: Any) -> bool:
+    """Return whether probabilities are uncalibrated, the softmax of scores between about 0 and 1.
+
+    They differ little, so the page stretches its bars from the lowest to the highest.
+    """
     classifier = classifier_of(estimator)
     return bool(classifier.model_.temperature == 1 and classifier.fit_on == "representatives")
 
 
 def _subtitle(estimator: Any, test: TestData | None, noun: str) -> str:
     model = classifier_of(estimator).model_
-    told = f"{len(model.directions):,} representatives in {len(model.classes)} classes"
+    text = f"{len(model.directions):,} representatives in {len(model.classes)} classes"
     if test is not None:
-        told += f" · {test.error_percent:.2f} % error on {len(test.rows):,} test {noun}s"
-    return told
+        text += f" · {test.error_percent:.2f} % error on {len(test.rows):,} test {noun}s"
+    return text

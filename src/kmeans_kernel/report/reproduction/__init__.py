@@ -1,4 +1,4 @@
-"""The paper's figures, measured again: points, runs, and a report of how near they came."""
+"""Reproduction of the paper's figures: their points, our runs, and a report of both."""
 
 from kmeans_kernel.report._records import read_rows
 from kmeans_kernel.report.reproduction._measure import error_percents, measure, run_figure

@@ -1,4 +1,4 @@
-"""`python -m kmeans_kernel.report.reproduction JOB`: one run in this process, its row as JSON."""
+"""`python -m kmeans_kernel.report.reproduction JOB`: run one job and print its row as JSON."""
 
 from kmeans_kernel.report._records import answer
 from kmeans_kernel.report.reproduction import measure

@@ -1,4 +1,4 @@
-"""One run of one point: train with the paper's settings, test once, and say what it took."""
+"""Runs of the paper's classifiers on MNIST: test error, time and memory."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from kmeans_kernel.report._records import (
 
 
 def raw_fft_no_root(q: int, random_state: int) -> Any:
-    """Return the classifier of pixels and Fourier magnitudes as the author's script has it."""
+    """Return the pixel and Fourier classifier of the author's script: magnitudes without a root."""
     return paper.raw_fft(q, random_state=random_state).set_params(fourierfeatures__root=False)
 
 
 def patches_26(q: int, random_state: int) -> Any:
-    """Return the classifier of patches of the size that the author's script has."""
+    """Return the patch classifier with the patch size of the author's script, 26 × 26."""
     return paper.patches(q, 26, random_state=random_state)
 
 
@@ -44,7 +44,17 @@ MAKERS: dict[str, Callable[..., Any]] = {
 def measure(features: str, q: int, seed: int) -> dict[str, Any]:
     """Train and test one classifier of the paper in this process.
 
-    Nothing is chosen: settings are the paper's, and the test set is used once.
+    No setting is tuned: all are the paper's, and the test set is used once.
+
+    Parameters
+    ----------
+    features : key of `MAKERS`
+    q : representatives per class
+    seed : random state of K-means
+
+    Returns
+    -------
+    dict, a row of a result file
     """
     mnist = load_mnist()
     model = MAKERS[features](q, random_state=seed)
@@ -71,7 +81,7 @@ def measure(features: str, q: int, seed: int) -> dict[str, Any]:
 
 
 def error_percents(model: Any, X: Any, y: Any) -> dict[str, float]:
-    """Return the test error in per cent; of patches by both votes, from the same scores."""
+    """Return the test error in per cent; for patches the errors of both votes, in one pass."""
     if not isinstance(model, PatchVotingClassifier):
         return {"error_percent": _error_percent(model.predict(X), y)}
     votes: dict[str, list[Any]] = {"error_percent": [], "sum_error_percent": []}
@@ -93,6 +103,6 @@ def run_figure(
     jobs: list[dict[str, Any]],
     on_row: Callable[[dict[str, Any]], None] | None = None,
 ) -> None:
-    """Measure the runs that the file lacks, each in its own process and written at its end."""
-    read_rows(path, "features", "q", "seed", "error_percent", "machine")  # sees that it is ours
+    """Run the jobs without a row in the file, each in its own process, and save row by row."""
+    read_rows(path, "features", "q", "seed", "error_percent", "machine")  # refuses other files
     run_jobs(path, jobs, lambda job: in_fresh_process(__package__, job), on_row=on_row)

@@ -1,4 +1,4 @@
-"""The points of the paper's figures, and ours beside them."""
+"""Points of the paper's figures, and the points of our runs."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Curve:
-    """One of our curves: what it is measured on, and the paper's curve that it should meet.
+    """One of our curves, and the paper's curve to compare it with.
 
     Attributes
     ----------
-    features : what `measure` runs
-    error : the name of the error in its rows; one run of patches has two
-    theirs : the features of the paper's curve
-    title : what a person reads
+    features : classifier that `measure` trains, a key of `MAKERS`
+    error : key of the error in a row; a run of patches has one error for each vote
+    paper_features : features of the paper's curve in paper_figures.csv
+    title : title in legends and tables
     """
 
     features: str
     error: str
-    theirs: str
+    paper_features: str
     title: str
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of the paper: its curves, and the top of its axis."""
+    """A figure of the paper, and our curves for it."""
 
     number: int
     title: str
@@ -39,7 +39,7 @@ class Figure:
 
     @property
     def name(self) -> str:
-        """The name of its result file and picture."""
+        """Name of the figure's result file and picture."""
         return f"figure{self.number}"
 
 
@@ -68,7 +68,15 @@ FIGURES = {
 
 @dataclass(frozen=True)
 class Point:
-    """One point of a curve: ours over some runs, and the paper's."""
+    """One point of a curve.
+
+    Attributes
+    ----------
+    curve : the curve of the point
+    q : representatives per class
+    errors : test errors of our runs, in per cent
+    paper : the paper's test error, in per cent; None if its figure has no point at this q
+    """
 
     curve: Curve
     q: int
@@ -77,12 +85,12 @@ class Point:
 
     @property
     def mean(self) -> float:
-        """The mean error of the runs, in per cent."""
+        """Mean error of the runs, in per cent."""
         return statistics.fmean(self.errors)
 
     @property
     def deviation(self) -> float | None:
-        """The standard deviation of the runs; None for a single one."""
+        """Standard deviation of the runs; None for a single run."""
         return statistics.stdev(self.errors) if len(self.errors) > 1 else None
 
     @property
@@ -93,24 +101,32 @@ class Point:
 
 @cache
 def paper_points() -> dict[tuple[str, int], float]:
-    """Return the paper's errors by features and Q, as read off its published plots."""
+    """Return the paper's errors by (features, Q), read off its published plots."""
     text = files(__package__).joinpath("paper_figures.csv").read_text(encoding="utf-8")
     rows = csv.DictReader(text.splitlines())
     return {(row["features"], int(row["q"])): float(row["error_percent"]) for row in rows}
 
 
 def paper_qs(figure: Figure) -> list[int]:
-    """Return the values of Q of a figure."""
-    theirs = {curve.theirs for curve in figure.curves}
-    return sorted({q for features, q in paper_points() if features in theirs})
+    """Return the values of Q in a figure of the paper, sorted."""
+    wanted = {curve.paper_features for curve in figure.curves}
+    return sorted({q for features, q in paper_points() if features in wanted})
 
 
 def figure_jobs(
     figure: Figure, qs: Iterable[int], runs: int | None, seed: int, features: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
-    """Return the runs of a figure, the quick ones first; without a number, as many as committed.
+    """Return the jobs of a figure in the order of Q, so that the fast runs come first.
 
-    Adding runs adds seeds, so a file that has some is gone on with.
+    More runs add seeds to the same list, so that a result file with fewer runs can be continued.
+
+    Parameters
+    ----------
+    figure : the figure
+    qs : values of Q
+    runs : runs per point; None for the number of the committed results, `default_runs`
+    seed : seed of the first run of each point
+    features : classifiers to run; empty for all of the figure
     """
     wanted = dict.fromkeys(features) or sorted({curve.features for curve in figure.curves})
     return [
@@ -122,18 +138,18 @@ def figure_jobs(
 
 
 def default_runs(figure: Figure, q: int) -> int:
-    """Return how many runs a point gets: fewer where they are long."""
+    """Return the number of runs of a point: fewer for large Q, where a run takes long."""
     if figure.number == 1:
         return 5 if q <= 1000 else 3
     return 2 if q <= 1000 else 1
 
 
 def compare(figure: Figure, rows: list[dict[str, Any]]) -> list[Point]:
-    """Return the points of a figure that have runs."""
+    """Return the points of a figure that the rows of a result file measure."""
     points = []
     for curve in figure.curves:
         own = [row for row in rows if row["features"] == curve.features]
         for q in sorted({row["q"] for row in own}):
             errors = tuple(row[curve.error] for row in own if row["q"] == q)
-            points.append(Point(curve, q, errors, paper_points().get((curve.theirs, q))))
+            points.append(Point(curve, q, errors, paper_points().get((curve.paper_features, q))))
     return points

@@ -1,4 +1,4 @@
-"""How near our figures came to the paper's: a picture, a table, a page."""
+"""Comparison of our figures with the paper's: plot, table and HTML page."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from typing import Any
 from kmeans_kernel.report.reproduction._points import FIGURES, Figure, Point, paper_points, paper_qs
 
 COLOURS = ("#0b6e4f", "#e08214", "#2b6cb0", "#8c6bb1")
-THEIRS = {"raw": "raw", "raw_fft": "raw + FFT", "patches_25": "patches"}
+PAPER_TITLES = {"raw": "raw", "raw_fft": "raw + FFT", "patches_25": "patches"}
 
 
 def draw_figure(figure: Figure, points: Sequence[Point]) -> bytes:
-    """Draw our points with their spread, and the paper's, in the paper's axes."""
+    """Return a PNG of our points with their standard deviation, and of the paper's points."""
     from matplotlib.figure import Figure as Canvas
 
     canvas = Canvas(figsize=(7.2, 4.8), layout="constrained")
     axes = canvas.add_subplot()
-    for theirs, marker in zip(dict.fromkeys(c.theirs for c in figure.curves), "ox", strict=False):
-        known = sorted((q, e) for (features, q), e in paper_points().items() if features == theirs)
+    curves = dict.fromkeys(curve.paper_features for curve in figure.curves)
+    for name, marker in zip(curves, "ox", strict=False):
+        known = sorted((q, e) for (features, q), e in paper_points().items() if features == name)
         axes.plot(
             *zip(*known, strict=True), linestyle="--", marker=marker, color="#888888",
-            markersize=5, label=f"the paper: {THEIRS[theirs]}",
+            markersize=5, label=f"the paper: {PAPER_TITLES[name]}",
         )  # fmt: skip
     for curve, colour in zip(figure.curves, COLOURS, strict=False):
         own = [point for point in points if point.curve == curve]
@@ -44,7 +45,7 @@ def draw_figure(figure: Figure, points: Sequence[Point]) -> bytes:
 
 
 def table_rows(points: Sequence[Point]) -> list[list[str]]:
-    """Return the cells of a row for each point."""
+    """Return the cells of the table, one row per point."""
     return [
         [
             point.curve.title,
@@ -62,14 +63,14 @@ HEADINGS = ["features", "Q", "ours, %", "runs", "the paper's, %", "difference"]
 
 
 def markdown_table(points: Sequence[Point]) -> str:
-    """Return the points as a table in Markdown."""
+    """Return the points as a Markdown table."""
     lines = ["| " + " | ".join(HEADINGS) + " |", "|---|---:|---:|---:|---:|---:|"]
     lines += ["| " + " | ".join(cells) + " |" for cells in table_rows(points)]
     return "\n".join(lines)
 
 
 def summary(points: Sequence[Point]) -> list[str]:
-    """Return a sentence for each curve: how far it is from the paper's."""
+    """Return a sentence for each curve: its mean and largest difference from the paper's."""
     sentences = []
     for curve in dict.fromkeys(point.curve for point in points):
         gaps = [
@@ -86,7 +87,7 @@ def summary(points: Sequence[Point]) -> list[str]:
 
 
 def html_report(results: Mapping[str, Sequence[Point]], machine: dict[str, Any]) -> str:
-    """Return one page that needs nothing else: pictures, tables, and how near they came."""
+    """Return a self-contained HTML page of plots, tables and differences from the paper."""
     parts = []
     for name, points in results.items():
         figure = FIGURES[name]
@@ -103,8 +104,8 @@ def html_report(results: Mapping[str, Sequence[Point]], machine: dict[str, Any])
             f"<ul>{items}</ul><div class=wide><table><thead><tr>{head}</tr></thead>"
             f"<tbody>{body}</tbody></table></div></section>"
         )
-    told = ", ".join(f"{key} {value}" for key, value in machine.items())
-    return _PAGE.format(sections="".join(parts), machine=html.escape(told))
+    footer = ", ".join(f"{key} {value}" for key, value in machine.items())
+    return _PAGE.format(sections="".join(parts), machine=html.escape(footer))
 
 
 _PAGE = """<!doctype html>

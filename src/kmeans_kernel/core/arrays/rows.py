@@ -1,0 +1,356 @@
+"""Labelled rows: the protocol that training sees, and its implementation in memory.
+
+Training needs few things of its rows: their classes, some rows of each class in memory, and sums
+over blocks. `TrainingRows` is that protocol; `LabelledRows` has the rows in memory, and
+`stream.RowStream` reads them out of core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from kmeans_kernel.core.arrays.execution import SERIAL, Executor, sum_over
+from kmeans_kernel.core.arrays.matrices import (
+    Array,
+    IntArray,
+    Matrix,
+    blocks_of,
+    is_sparse,
+    n_rows,
+    row_blocks,
+    row_width,
+    scale_columns,
+    squared_lengths,
+)
+from kmeans_kernel.core.arrays.sphere import SphereMap
+
+T = TypeVar("T")
+
+# The largest length of a row that is taken as a lift: its square is still a number.
+_LONGEST = 1e150
+
+_ALL = slice(None)
+
+# Rows of a block: enough for triangular solves to run at the speed of products.
+_BLOCK_ROWS = 1024
+
+# A row of more weight is dealt into folds as this many copies.
+_MOST_COPIES = 30
+
+# Up to this many rows a sample is drawn by shuffling all, which takes their number in memory.
+_SHUFFLED = 10_000_000
+
+# The least weight of a class may be that of as many equal rows.
+_SMALLEST_PART = 10
+
+
+class RowMatrix(Protocol):
+    """A matrix, or an object that makes the rows of one when they are indexed."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of rows and of features."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the rows."""
+
+    def __getitem__(self, rows: Any) -> Matrix:
+        """Return the rows that a slice or an array of indices selects."""
+
+
+class TrainingRows(Protocol):
+    """Labelled rows as training sees them, in memory or out of core."""
+
+    @property
+    def classes(self) -> npt.NDArray[Any]:
+        """The (K,) labels."""
+
+    @property
+    def class_sizes(self) -> list[int]:
+        """Number of rows of each class."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+
+    @property
+    def total_weight(self) -> float:
+        """Weight of all rows."""
+
+    @property
+    def sphere_map(self) -> SphereMap:
+        """How the rows are mapped to the sphere."""
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the rows are in memory, so that algorithms may index them at will."""
+
+    def __len__(self) -> int: ...
+
+    def on_sphere(self, sphere_map: SphereMap) -> Self:
+        """Return the same rows with another map to the sphere."""
+
+    def pick(self, positions: Sequence[IntArray]) -> LabelledRows:
+        """Return some rows of each class, by their positions within it, in memory."""
+
+    def load(self) -> LabelledRows:
+        """Return all rows, in memory."""
+
+    def length_sums(self) -> LengthSums:
+        """Return the sums of squared lengths of the rows, one for each block."""
+
+    def sum_blocks(self, part: Callable[[LabelledRows], T]) -> T:
+        """Return the sum of a function over the blocks that the rows come in, each whole."""
+
+    def total(self, part: Callable[[LabelledRows], T], executor: Executor) -> T:
+        """Return the sum of a function over small blocks of rows; its values can be added."""
+
+
+# For each block: the largest length, the weighted sum of squares of the lengths divided by it, and
+# the sum of the weights. Sums of blocks are joined lists, so that they add up anywhere.
+LengthSums = list[tuple[float, float, float]]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledRows:
+    """Labelled rows in memory.
+
+    Attributes
+    ----------
+    X : (n, d) the rows as they came
+    codes : (n,) the position of the class of each row among `classes`
+    classes : (K,) the labels
+    weights : (n,) or None for ones
+    sphere_map : how rows are mapped to the sphere
+    """
+
+    X: RowMatrix
+    codes: IntArray
+    classes: npt.NDArray[Any]
+    weights: Array | None = None
+    sphere_map: SphereMap = SphereMap(0.0)
+
+    in_memory = True
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return int(self.X.shape[1])
+
+    @cached_property
+    def class_sizes(self) -> list[int]:
+        """Number of rows of each class."""
+        sizes: list[int] = np.bincount(self.codes, minlength=len(self.classes)).tolist()
+        return sizes
+
+    @cached_property
+    def row_weights(self) -> Array:
+        """The (n,) weights, ones if none were given."""
+        return np.ones(len(self)) if self.weights is None else self.weights
+
+    @cached_property
+    def total_weight(self) -> float:
+        """Weight of all rows."""
+        return float(self.row_weights.sum())
+
+    @cached_property
+    def copies(self) -> IntArray:
+        """Number of equal rows that each row may stand for (n,).
+
+        Equal rows are merged into one with their total weight. So where the weights within a class
+        are multiples of the least, or of a small part of it, the multiple is the number of copies;
+        else each row is one.
+        """
+        copies = np.ones(len(self), dtype=np.intp)
+        if self.weights is None:
+            return copies
+        for k in range(len(self.classes)):
+            rows = np.flatnonzero(self.codes == k)
+            shares = self.weights[rows] / self.weights[rows].min(initial=np.inf)
+            for part in range(1, _SMALLEST_PART + 1):
+                whole = np.rint(part * shares)
+                if np.allclose(part * shares, whole, rtol=1e-6, atol=0.0):
+                    copies[rows] = np.minimum(whole, _MOST_COPIES)
+                    break
+        return copies
+
+    @property
+    def copy_weights(self) -> Array:
+        """The (n,) weight of one copy of each row."""
+        return np.asarray(self.row_weights / self.copies)
+
+    def on_sphere(self, sphere_map: SphereMap) -> LabelledRows:
+        """Return the same rows with another map to the sphere."""
+        return replace(self, sphere_map=sphere_map)
+
+    def at(self, rows: IntArray | slice) -> LabelledRows:
+        """Return some of the rows."""
+        weights = None if self.weights is None else self.weights[rows]
+        return replace(self, X=self.X[rows], codes=self.codes[rows], weights=weights)
+
+    def with_copies(self, taken: IntArray) -> LabelledRows:
+        """Return `taken` (n,) copies of each row; rows of which none are taken are left out."""
+        rows = np.flatnonzero(taken)
+        part = self.at(rows)
+        if self.weights is None:
+            return part
+        return replace(part, weights=part.row_weights * taken[rows] / self.copies[rows])
+
+    def pick(self, positions: Sequence[IntArray]) -> LabelledRows:
+        """Return some rows of each class, by their positions within it, in their own order."""
+        rows = [np.flatnonzero(self.codes == k)[mine] for k, mine in enumerate(positions)]
+        return self.at(np.sort(np.concatenate(rows)))
+
+    def load(self) -> LabelledRows:
+        """Return the rows themselves: they are in memory."""
+        return self
+
+    def sample(self, most: int, rng: np.random.Generator) -> IntArray:
+        """Return the positions of all rows, or of `most` rows drawn at random if they are more."""
+        if len(self) <= most:
+            return np.arange(len(self))
+        return np.sort(rng.choice(len(self), most, replace=False))
+
+    def directions(self, rows: Any = _ALL, dtype: npt.DTypeLike = np.float64) -> Matrix:
+        """Return some rows on the sphere."""
+        return self.sphere_map.apply(self.X[rows], dtype)
+
+    def targets(self) -> Array:
+        """Return the (n, K) targets: 1 in the column of the class, else 0."""
+        return np.asarray(np.eye(len(self.classes))[self.codes])
+
+    def blocks(self) -> list[slice]:
+        """Return slices of all rows, a small block each."""
+        return list(blocks_of(len(self), _BLOCK_ROWS))
+
+    def sum_blocks(self, part: Callable[[LabelledRows], T]) -> T:
+        """Return the value of a function of all rows: in memory they are one block."""
+        return part(self)
+
+    def total(self, part: Callable[[LabelledRows], T], executor: Executor = SERIAL) -> T:
+        """Return the sum of a function over small blocks of rows, each made when its turn comes."""
+        return sum_over(lambda rows: part(self.at(rows)), self.blocks(), executor)
+
+    def length_sums(self) -> LengthSums:
+        """Return the sums of squared lengths, after the transform and the scales."""
+        scales, lengths = self.sphere_map.scales, np.empty(len(self))
+        for rows in row_blocks(len(self), row_width(self.X)):
+            with np.errstate(over="ignore"):
+                block = self.sphere_map.transform(self.X[rows]).astype(np.float64)
+                if scales is not None:
+                    block = scale_columns(block, scales) if is_sparse(block) else block * scales
+                lengths[rows] = np.sqrt(squared_lengths(block))
+        largest = float(lengths.max(initial=0.0))
+        shares = lengths / largest if 0 < largest < np.inf else np.zeros(len(self))
+        weights = self.row_weights
+        return [(largest, float(weights @ shares**2), float(weights.sum()))]
+
+
+def basis_size(rows: TrainingRows, n_representatives: int) -> int:
+    """Return m, the representatives of all classes: a class has at most as many as rows."""
+    return sum(min(size, n_representatives) for size in rows.class_sizes)
+
+
+def draw(size: int, n: int, rng: np.random.Generator) -> IntArray:
+    """Return n of `size` positions, drawn at random without replacement."""
+    if size <= _SHUFFLED:
+        return rng.permutation(size)[:n]
+    return rng.choice(size, n, replace=False)
+
+
+def stratified_sample(rows: TrainingRows, most: int, rng: np.random.Generator) -> LabelledRows:
+    """Return all rows, or the same share of each class if they are more than `most`, in memory."""
+    share = min(1.0, most / len(rows))
+    return rows.pick([draw(size, int(np.ceil(share * size)), rng) for size in rows.class_sizes])
+
+
+def with_typical_lift(rows: TrainingRows, sphere_map: SphereMap) -> SphereMap:
+    """Return a map whose lift is the typical length of the rows before they are lifted.
+
+    That is the root of the weighted mean squared length; 1 if all are zero. It puts the rows, on
+    average, half-way between the equator and the pole. It has as many digits as do not depend on
+    how rows come in blocks.
+    """
+    largest, squares, weight = 0.0, 0.0, 0.0
+    for part_largest, part_squares, part_weight in rows.on_sphere(sphere_map).length_sums():
+        higher = max(largest, part_largest)
+        scale = higher if 0 < higher < np.inf else 1.0
+        squares = squares * (largest / scale) ** 2 + part_squares * (part_largest / scale) ** 2
+        largest, weight = higher, weight + part_weight
+    lift = min(max(1.0, largest), _LONGEST)
+    if 0 < largest < _LONGEST:
+        lift = float(f"{largest * np.sqrt(squares / weight):.12g}")
+    return replace(sphere_map, lift=lift)
+
+
+def merge_equal_rows(
+    X: Matrix, codes: IntArray, weights: npt.NDArray[np.float64] | None
+) -> tuple[Matrix, IntArray, npt.NDArray[np.float64] | None]:
+    """Merge rows that are equal and of one class, and leave out those without weight.
+
+    Parameters
+    ----------
+    X : (n, d) floats; sparse ones without stored zeros and with their indices in order
+    codes : (n,) the class of each row
+    weights : (n,) at least 0, or None for ones
+
+    Returns
+    -------
+    the rows, their classes and their weights. If every weight is one at the end they come as they
+    were, and the weights are None; else they are in an order that depends on the rows alone.
+    """
+    if weights is not None and not weights.all():
+        kept = np.flatnonzero(weights)
+        X, codes, weights = X[kept], codes[kept], weights[kept]
+    keys = _keys(X, codes)
+    order = np.argsort(keys, kind="stable")
+    same = np.flatnonzero(keys[order[1:]] == keys[order[:-1]])
+    first, second = order[same], order[same + 1]
+    equal = _equal_rows(X, first, second) & (codes[first] == codes[second])
+    if not equal.any() and (weights is None or (weights == 1).all()):
+        return X, codes, None
+    starts = np.setdiff1d(np.arange(n_rows(X)), same[equal] + 1, assume_unique=True)
+    total = np.add.reduceat((np.ones(n_rows(X)) if weights is None else weights)[order], starts)
+    return X[order[starts]], codes[order[starts]], total
+
+
+def _equal_rows(X: Matrix, first: IntArray, second: IntArray) -> npt.NDArray[np.bool_]:
+    if is_sparse(X):
+        different = csr_array(X[first] != X[second])
+        return np.asarray(np.diff(different.indptr) == 0)
+    return np.asarray((X[first] == X[second]).all(axis=1))
+
+
+def _keys(X: Matrix, codes: IntArray) -> npt.NDArray[np.uint64]:
+    """Return a number for each row that is the same for equal rows, and hardly ever for others."""
+    rng = np.random.default_rng(0)
+    factors = rng.integers(1 << 63, size=X.shape[1], dtype=np.uint64) * 2 + 1
+    keys = codes.astype(np.uint64) * (rng.integers(1 << 63, dtype=np.uint64) * 2 + 1)
+    if is_sparse(X):
+        filled = np.flatnonzero(np.diff(X.indptr))
+        if len(filled):
+            keys[filled] += np.add.reduceat(_bits(X.data) * factors[X.indices], X.indptr[filled])
+    else:
+        for rows in row_blocks(*X.shape):
+            keys[rows] += np.einsum("ij,j->i", _bits(X[rows]), factors)
+    keys ^= keys >> np.uint64(32)
+    return keys
+
+
+def _bits(numbers: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
+    """Return whole numbers that are equal where floats are, well mixed."""
+    numbers = np.ascontiguousarray(numbers) + numbers.dtype.type(0)  # the two zeros are one number
+    bits = numbers.view(f"u{numbers.dtype.itemsize}").astype(np.uint64, copy=False)
+    bits ^= bits >> np.uint64(29)  # or the low bits, often all zero, would stay so
+    return bits

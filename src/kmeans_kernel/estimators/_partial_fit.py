@@ -1,0 +1,115 @@
+"""The steps of `partial_fit`: check a batch, start online training, go on from a fitted model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+
+from kmeans_kernel.core.arrays.execution import Executor, Run
+from kmeans_kernel.core.arrays.rows import LabelledRows
+from kmeans_kernel.core.training.config import TrainingConfig
+from kmeans_kernel.core.training.online import OnlineModel
+from kmeans_kernel.core.training.tuning import tune
+from kmeans_kernel.estimators._parameters import config_of
+from kmeans_kernel.estimators._progress import listener_for
+from kmeans_kernel.utils.validation import check_rows_and_labels, check_weights, codes_of
+
+
+def continue_from(estimator: Any) -> OnlineModel:
+    """Return the state of online training that goes on from a fitted model."""
+    result = estimator.result_
+    if result.model.sphere_map.asinh is not None:
+        raise ValueError(
+            "the features of this model are transformed by asinh, which online training cannot go "
+            "on with. Fit it with feature_transform=None first, or start with a new classifier."
+        )
+    # λ of a fit to samples is that of their mean; ε is that of each representative.
+    on_representatives = result.online or estimator.fit_on == "representatives"
+    m = 1 if on_representatives else len(result.model.directions)
+    state = OnlineModel.of(result.model, result.regularization * m)
+    return replace(state, held_out_error=result.held_out_error)
+
+
+def check_batch(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    classes: Any,
+    sample_weight: Any,
+    before: OnlineModel | None,
+) -> LabelledRows:
+    """Return a batch, checked, with the positions of its labels among all classes."""
+    _refuse_online(estimator)
+    X, y = check_rows_and_labels(estimator, X, y, reset=before is None)
+    check_classification_targets(y)
+    named = codes_of(np.asarray(y if classes is None else classes))[0]
+    known = named if before is None else before.classes
+    codes_of(y)  # refuses labels that cannot be sorted
+    if before is not None and classes is not None and not np.array_equal(named, known):
+        raise ValueError(
+            f"classes={classes!r} are not those of the first call to partial_fit, "
+            f"{known.tolist()}."
+        )
+    if len(known) < 2:
+        raise ValueError(
+            f"{type(estimator).__name__} needs at least two classes; the first batch has one, "
+            f"{known.tolist()[0]!r}. Name all that will come: partial_fit(X, y, classes=...)."
+        )
+    new = np.setdiff1d(y, known)
+    if len(new):
+        raise ValueError(
+            f"y has the label {new.tolist()[0]!r}, which is not among the classes "
+            f"{known.tolist()[:10]}. Name all that will come in the first call: "
+            "partial_fit(X, y, classes=...)."
+        )
+    codes = np.searchsorted(known, y)
+    weights = check_weights(estimator, sample_weight, X, known, codes)
+    kept = slice(None) if weights is None else np.flatnonzero(weights)
+    return LabelledRows(X[kept], codes[kept], known, None if weights is None else weights[kept])
+
+
+def _refuse_online(estimator: Any) -> None:
+    """Raise ValueError for parameters that online training cannot follow."""
+    config = config_of(estimator)
+    if config.search_size or config.boundary_fraction or estimator.class_weight == "balanced":
+        raise ValueError(
+            "partial_fit sees each row once: n_representatives must be a number, boundary_fraction "
+            f"0 and class_weight a dict or None, got {estimator.n_representatives!r}, "
+            f"{estimator.boundary_fraction!r} and {estimator.class_weight!r}."
+        )
+    learned = config.feature_scales == "learned" or config.feature_transform == "asinh"
+    if config.loss == "logistic" or learned:
+        raise ValueError(
+            "partial_fit fits squares to features as they come: loss must not be 'logistic', "
+            "feature_scales not 'learned' and feature_transform not 'asinh'."
+        )
+
+
+def start_online(
+    estimator: Any, batch: LabelledRows, config: TrainingConfig, executor: Executor
+) -> OnlineModel:
+    """Return the state before the first batch, with hyperparameters chosen on that batch."""
+    config = replace(
+        config.for_width(batch.n_features),
+        fit_on="representatives",
+        feature_scales=None,
+        feature_transform=None,
+        loss="squared",
+    )
+    run = Run(executor)
+    if config.leaves_open:
+        if len(np.unique(batch.codes)) < 2:
+            raise ValueError(
+                "gamma and regularization are chosen with the first batch, which has rows of one "
+                "class. Give both, or start with rows of several classes."
+            )
+        listener = listener_for(batch.class_sizes, verbose=estimator.verbose)
+        seed = check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max)
+        run = Run(executor, listener, np.random.default_rng(seed))
+    tuned = tune(batch, config, run)
+    state = OnlineModel.empty(batch, tuned.kernel, tuned.regularization, tuned.sphere_map)
+    return replace(state, held_out_error=tuned.held_out_error)

@@ -1,0 +1,146 @@
+// Estimators built from the tree of the model file: a pipeline, a patch voting classifier, or the
+// classifier itself. Each classifies a row, with the contributions of the representatives.
+
+// The arrays of one estimator in the tree, stored under the prefix of its path.
+class Place {
+  constructor(arrays, prefix = "") {
+    this.arrays = arrays;
+    this.prefix = prefix;
+  }
+
+  below(name) {
+    return new Place(this.arrays, `${this.prefix}${name}.`);
+  }
+
+  has(name) {
+    return `${this.prefix}${name}` in this.arrays;
+  }
+
+  get(name) {
+    return this.arrays[`${this.prefix}${name}`];
+  }
+}
+
+// Result for a row: scores and probabilities of the classes, and the contributions of the
+// representatives to each score, which with the intercept add up to it.
+class Verdict {
+  constructor(model, scores, probabilities, values) {
+    Object.assign(this, { model, scores, probabilities, values });
+    this.best = argmax(probabilities);
+  }
+
+  contributions(k) {
+    return this.model.contributionsOf(this.values, k);
+  }
+}
+
+class Classifier {
+  constructor(tree, place) {
+    const asinh = place.has("asinh_centers")
+      ? {
+          centers: place.get("asinh_centers"),
+          widths: place.get("asinh_widths"),
+          gains: place.get("asinh_gains"),
+        }
+      : null;
+    this.owners = place.get("representative_classes");
+    this.counts = place.get("representative_counts");
+    this.model = new FittedModel({
+      directions: place.get("directions"),
+      dualCoef: place.get("dual_coef"),
+      intercept: place.get("intercept"),
+      kernel: tree.kernel,
+      lift: tree.lift,
+      temperature: tree.temperature,
+      scales: place.has("feature_scales") ? place.get("feature_scales") : null,
+      asinh,
+    });
+  }
+
+  classify(row) {
+    const values = this.model.kernelValues(row);
+    const scores = this.model.scoresOf(values);
+    return new Verdict(this.model, scores, this.model.probabilities(scores), values);
+  }
+}
+
+class Pipeline {
+  constructor(tree, place) {
+    const steps = tree.steps.map(([, step], k) => [step, place.below(`steps.${k}`)]);
+    const [last, home] = steps.pop();
+    this.steps = steps.map(([step, below]) => STEPS[step.kind](step, below));
+    this.last = estimatorOf(last, home);
+  }
+
+  classify(row) {
+    return this.last.classify(this.steps.reduce((value, step) => step(value), row));
+  }
+}
+
+// What a patch says, by the method that scores it.
+const VOICES = {
+  decision_function: (verdict) => verdict.scores,
+  predict_proba: (verdict) => verdict.probabilities,
+  predict: (verdict) => verdict.probabilities.map((_, k) => Number(k === verdict.best)),
+};
+
+// Patch voting: scores and kernel values are means over the patches.
+class PatchVoting {
+  constructor(tree, place) {
+    this.imageShape = tree.image_shape;
+    this.patchShape = tree.patch_shape;
+    this.byMajority = tree.vote === "majority";
+    this.voice = VOICES[tree.score_method];
+    this.last = estimatorOf(tree.classifier, place.below("classifier"));
+  }
+
+  classify(row) {
+    const verdicts = this.patches(row).map((patch) => this.last.classify(patch));
+    const { model } = verdicts[0];
+    const voices = verdicts.map(this.voice);
+    const shares = softmax(meanOf(voices));
+    if (this.byMajority) this.countVotes(voices, shares);
+    const values = meanOf(verdicts.map((verdict) => verdict.values));
+    return new Verdict(model, model.scoresOf(values), shares, values);
+  }
+
+  // Adds one vote per patch. The softmax of the mean scores is one vote more, which breaks ties.
+  countVotes(voices, shares) {
+    for (const voice of voices) shares[argmax(voice)] += 1;
+    for (let k = 0; k < shares.length; k++) shares[k] /= voices.length + 1;
+  }
+
+  patches(row) {
+    const [height, width] = this.imageShape;
+    const [high, wide] = this.patchShape;
+    const found = [];
+    for (let top = 0; top + high <= height; top++) {
+      for (let left = 0; left + wide <= width; left++) {
+        found.push(Float64Array.from({ length: high * wide }, (_, at) =>
+          row[(top + Math.floor(at / wide)) * width + left + (at % wide)]));
+      }
+    }
+    return found;
+  }
+}
+
+function meanOf(rows) {
+  const mean = new Float64Array(rows[0].length);
+  for (const row of rows) for (let j = 0; j < mean.length; j++) mean[j] += row[j] / rows.length;
+  return mean;
+}
+
+const ESTIMATORS = {
+  KMeansKernelClassifier: Classifier,
+  Pipeline,
+  PatchVotingClassifier: PatchVoting,
+};
+
+function estimatorOf(tree, place) {
+  return new ESTIMATORS[tree.kind](tree, place);
+}
+
+// Returns the classifier at the end of pipelines and patch voting.
+function classifierOf(estimator) {
+  return estimator.last ? classifierOf(estimator.last) : estimator;
+}

@@ -1,0 +1,128 @@
+// View of a classified row: probabilities as bars, and the explanation of a score.
+
+// Most classes with a bar, and most representatives shown on each side.
+const MOST_BARS = 12;
+const MOST_VOICES = 8;
+
+// Milliseconds without a change after which a result is announced to a screen reader.
+const SETTLED = 700;
+
+class VerdictView {
+  constructor(facts, representatives) {
+    this.facts = facts;
+    this.representatives = representatives;
+    this.asked = null; // the class whose score is explained; null for the predicted class
+  }
+
+  clear() {
+    this.verdict = null;
+    this.asked = null;
+    byId("answer").textContent = "";
+    this.say(this.facts.prompt);
+    byId("bars").replaceChildren();
+    byId("why").hidden = true;
+  }
+
+  show(verdict, milliseconds) {
+    this.verdict = verdict;
+    if (this.asked !== null && this.asked === verdict.best) this.asked = null;
+    byId("answer").textContent = this.facts.labels[verdict.best];
+    byId("answer-note").textContent =
+      `${percent(verdict.probabilities[verdict.best])} sure, in ${milliseconds.toFixed(1)} ms`;
+    this.speak(`${this.facts.labels[verdict.best]}, ` +
+      `${percent(verdict.probabilities[verdict.best])} sure`);
+    this.showBars();
+    this.showWhy();
+  }
+
+  // Shows a message in place of a result.
+  say(sentence) {
+    byId("answer-note").textContent = sentence;
+    this.speak(sentence);
+  }
+
+  speak(sentence) {
+    clearTimeout(this.speaking);
+    this.speaking = setTimeout(() => { byId("spoken").textContent = sentence; }, SETTLED);
+  }
+
+  ask(k) {
+    this.asked = k;
+    this.showBars();
+    this.showWhy();
+    byId("bars").querySelector("[aria-pressed=true]").focus();
+  }
+
+  showBars() {
+    const { probabilities, best } = this.verdict;
+    const explained = this.asked ?? best;
+    let which = Array.from(probabilities.keys());
+    if (which.length > MOST_BARS) {
+      which.sort((a, b) => probabilities[b] - probabilities[a]);
+      which = which.slice(0, MOST_BARS);
+    }
+    byId("bars").replaceChildren(...which.map((k) => element("li", {},
+      element("button", {
+        type: "button",
+        class: k === best ? "bar best" : "bar",
+        "aria-pressed": String(k === explained),
+        "aria-label": `${this.facts.labels[k]}: ${percent(probabilities[k])}. Explain this class.`,
+        onclick: () => this.ask(k),
+      },
+      element("span", { class: "label" }, this.facts.labels[k]),
+      element("span", { class: "track" }, element("span", {
+        class: "fill", style: `width: ${(100 * this.length(k)).toFixed(2)}%` })),
+      element("span", { class: "share" }, percent(probabilities[k]))))));
+  }
+
+  // Length of a bar as a fraction of its track. Uncalibrated probabilities differ little, so their
+  // bars run from the lowest to the highest.
+  length(k) {
+    const { probabilities, best } = this.verdict;
+    const lowest = this.facts.flat ? Math.min(...probabilities) : 0;
+    const highest = this.facts.flat ? probabilities[best] : 1;
+    return (probabilities[k] - lowest) / Math.max(1e-12, highest - lowest);
+  }
+
+  showWhy() {
+    const k = this.asked ?? this.verdict.best;
+    const contributions = this.verdict.contributions(k);
+    const order = Array.from(contributions.keys()).sort(
+      (a, b) => contributions[b] - contributions[a]);
+    const spokeFor = order.filter((q) => contributions[q] > 0).slice(0, MOST_VOICES);
+    const against = order.reverse().filter((q) => contributions[q] < 0).slice(0, MOST_VOICES);
+    byId("why-title").textContent = `Why ${this.facts.labels[k]}?`;
+    byId("for").replaceChildren(this.voices(spokeFor, contributions));
+    byId("against").replaceChildren(this.voices(against, contributions));
+    byId("sum").replaceChildren(...this.sum(k, contributions, spokeFor, against));
+    byId("why").hidden = false;
+  }
+
+  voices(which, contributions) {
+    return which.length
+      ? this.representatives.gallery(which, contributions)
+      : element("p", { class: "note" }, "None.");
+  }
+
+  // Lists the terms that add up to the score.
+  sum(k, contributions, spokeFor, against) {
+    const total = (which) => which.reduce((sum, q) => sum + contributions[q], 0);
+    const all = contributions.reduce((a, b) => a + b, 0);
+    const others = contributions.length - spokeFor.length - against.length;
+    const parts = [
+      [`${spokeFor.length} shown that spoke for`, total(spokeFor)],
+      [`${against.length} shown that spoke against`, total(against)],
+      [`${others} others`, all - total(spokeFor) - total(against)],
+      ["where scores start", this.verdict.model.intercept[k]],
+    ];
+    return [
+      ...parts.map(([name, value]) => sumLine(name, value)),
+      sumLine(`score of ${this.facts.labels[k]}`, this.verdict.scores[k], "total"),
+    ];
+  }
+}
+
+function sumLine(name, value, kind = "") {
+  return element("div", { class: kind },
+    element("dt", {}, name), element("dd", {}, signed(value)));
+}
