@@ -25,8 +25,8 @@ from experiments import draw as beyond_draw
 from experiments import images, tables
 from kmeans_kernel import paper, serve
 from kmeans_kernel.cli.app import app
-from kmeans_kernel.cli.plan import size as bytes_of
-from kmeans_kernel.cli.plan import time as time_of
+from kmeans_kernel.cli.verbs.plan import size as bytes_of
+from kmeans_kernel.cli.verbs.plan import time as time_of
 from kmeans_kernel.data import _blocks as blocks
 from kmeans_kernel.data import datasets
 from kmeans_kernel.export import onnx, web

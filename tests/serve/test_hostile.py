@@ -19,15 +19,15 @@ import orjson
 import pytest
 
 from kmeans_kernel.serve import Limits
-from kmeans_kernel.serve._compression import decompress
-from kmeans_kernel.serve._connections import _HEADERS_TOO_LARGE, _TOO_MANY_CONNECTIONS
-from kmeans_kernel.serve._errors import RequestError, abbreviate
-from kmeans_kernel.serve._handlers import _decompress_and_parse
-from kmeans_kernel.serve._limits import MemoryBudget
+from kmeans_kernel.serve.transport._compression import decompress
+from kmeans_kernel.serve.transport._connections import _HEADERS_TOO_LARGE, _TOO_MANY_CONNECTIONS
+from kmeans_kernel.serve.transport._errors import RequestError, abbreviate
+from kmeans_kernel.serve.protocol._handlers import _decompress_and_parse
+from kmeans_kernel.serve.transport._limits import MemoryBudget
 from kmeans_kernel.serve._models import to_served_model
-from kmeans_kernel.serve._requests import read_inference, read_rows
-from kmeans_kernel.serve._server import _tuned_interpreter, bind, connection_limit
-from kmeans_kernel.serve._thread_pool import DaemonThreadPool
+from kmeans_kernel.serve.protocol._requests import read_inference, read_rows
+from kmeans_kernel.serve.transport._server import _tuned_interpreter, bind, connection_limit
+from kmeans_kernel.serve.transport._thread_pool import DaemonThreadPool
 from tests.serve.processes import SERVE, connect, curl, is_closed, post, read_response, wait_for
 from tests.serve.slow_server import FAIL, WAIT, Slow
 from tests.serve.test_limits import ask, begun, healthy, refused
@@ -93,7 +93,7 @@ def test_decompressed_and_parsed_bytes_are_counted(small):
 
 BUSY = """
 import asyncio, time
-from kmeans_kernel.serve._thread_pool import DaemonThreadPool
+from kmeans_kernel.serve.transport._thread_pool import DaemonThreadPool
 
 async def main():
     pool = DaemonThreadPool()

@@ -13,7 +13,7 @@ import typer
 from typer.testing import CliRunner
 
 import kmeans_kernel.serve
-from kmeans_kernel.cli.serve import accepts_remote_requests, serve
+from kmeans_kernel.cli.verbs.serve import accepts_remote_requests, serve
 from tests.serve.processes import (
     SERVE,
     connect,

@@ -217,7 +217,7 @@ class TrainingBars:
 @contextmanager
 def training_bars(*, quiet: bool) -> Iterator[None]:
     """Show the progress of all fits in the block."""
-    from kmeans_kernel.estimators._progress import listening
+    from kmeans_kernel.core.arrays.execution import listening
 
     with progress(quiet=quiet) as bars, listening(lambda counts: TrainingBars(bars, counts)):
         yield

@@ -8,15 +8,15 @@ from typing import Annotated
 import typer
 
 import kmeans_kernel
-from kmeans_kernel.cli import data
-from kmeans_kernel.cli.evaluate import evaluate
-from kmeans_kernel.cli.export import export
-from kmeans_kernel.cli.fit import fit
-from kmeans_kernel.cli.inspect import inspect
-from kmeans_kernel.cli.plan import plan
-from kmeans_kernel.cli.predict import predict
-from kmeans_kernel.cli.reproduce import reproduce
-from kmeans_kernel.cli.serve import serve
+from kmeans_kernel.cli.verbs import data
+from kmeans_kernel.cli.verbs.evaluate import evaluate
+from kmeans_kernel.cli.verbs.export import export
+from kmeans_kernel.cli.verbs.fit import fit
+from kmeans_kernel.cli.verbs.inspect import inspect
+from kmeans_kernel.cli.verbs.plan import plan
+from kmeans_kernel.cli.verbs.predict import predict
+from kmeans_kernel.cli.verbs.reproduce import reproduce
+from kmeans_kernel.cli.verbs.serve import serve
 
 app = typer.Typer(
     no_args_is_help=True,

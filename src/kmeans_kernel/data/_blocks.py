@@ -125,6 +125,10 @@ class LocalSource:
             total = reduce(add, parts) if parts else None
         return total
 
+    def run_by(self, executor: Executor) -> LocalSource:
+        """Return the same with an executor for its passes."""
+        return replace(self, executor=executor)
+
     def with_progress(self, on_rows: Callable[[int], None]) -> LocalSource:
         """Return the same with a listener for the number of rows read in a pass."""
         return replace(self, on_rows=on_rows)

@@ -22,6 +22,7 @@ from dask.delayed import Delayed, delayed
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
+from kmeans_kernel.core.arrays.execution import Executor
 from kmeans_kernel.core.arrays.stream import BlockFunction, RowSource, T
 from kmeans_kernel.data._blocks import BlockCheck
 from kmeans_kernel.utils.threads import one_blas_thread
@@ -63,11 +64,15 @@ class DaskSource:
             try:
                 return self._pass(part, chosen)
             except Exception as error:
-                if type(error).__name__ not in _WORKER_DIED:  # else a worker died, and others may do
+                if (
+                    type(error).__name__ not in _WORKER_DIED
+                ):  # else a worker died, and others may do
                     raise
         return self._pass(part, chosen)
 
-    def _pass(self, part: BlockFunction[T], chosen: list[tuple[int, tuple[Delayed, ...]]]) -> T | None:
+    def _pass(
+        self, part: BlockFunction[T], chosen: list[tuple[int, tuple[Delayed, ...]]]
+    ) -> T | None:
         with one_blas_thread(wanted=True):
             sent = _send(part)
             value, add_up = delayed(_value, pure=False), delayed(_add_up, pure=False)
@@ -80,6 +85,11 @@ class DaskSource:
             total: T | None = dask.compute(found[0])[0]
             return total
 
+    def run_by(self, executor: Executor) -> DaskSource:
+        """Return the same: the scheduler of Dask runs it."""
+        del executor
+        return self
+
     def with_progress(self, on_rows: Callable[[int], None]) -> DaskSource:
         """Return the same: Dask has a dashboard of its own."""
         del on_rows
@@ -91,7 +101,11 @@ class DaskSource:
 
 
 def _value(
-    part: BlockFunction[T], check: BlockCheck, columns: tuple[str, str | None] | None, number: int, *block: Any
+    part: BlockFunction[T],
+    check: BlockCheck,
+    columns: tuple[str, str | None] | None,
+    number: int,
+    *block: Any,
 ) -> T | None:
     if columns is not None:
         (frame,), (target, weight) = block, columns

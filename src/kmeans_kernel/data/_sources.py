@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
 
-from kmeans_kernel.core.arrays.execution import Executor
 from kmeans_kernel.core.arrays.lazy import LazyRows
 from kmeans_kernel.core.arrays.stream import BlockSummary, RowSource, RowStream, SummarizeBlock
 from kmeans_kernel.data._blocks import (
@@ -55,9 +54,7 @@ def is_dask(X: Any) -> bool:
     return type(X).__module__.split(".")[0] in ("dask", "dask_expr")
 
 
-def open_source(
-    owner: str, X: Any, y: Any, sample_weight: Any, executor: Executor
-) -> RowSource | None:
+def open_source(owner: str, X: Any, y: Any, sample_weight: Any) -> RowSource | None:
     """Return the source of the row blocks of what was given; None if it is rows in memory."""
     engine = engine_of(X)
     if engine is not None:
@@ -68,7 +65,7 @@ def open_source(
             "fit(kmeans_kernel.data.ParquetBlocks(path, target))."
         )
     if isinstance(X, np.memmap) and is_mapped(X) and X.nbytes > READ_WHOLE_UP_TO and X.ndim == 2:
-        return LocalSource(ArrayBlocks(X, y, sample_weight), BlockCheck(owner), executor)
+        return LocalSource(ArrayBlocks(X, y, sample_weight), BlockCheck(owner))
     if not _gives_blocks(X):
         return None
     refuse_one_shot(owner, X)
@@ -77,7 +74,7 @@ def open_source(
             f"{type(X).__name__} is taken for blocks of (X, y) or (X, y, sample_weight), so y and "
             "sample_weight must be in these: call fit(blocks)."
         )
-    return LocalSource(X, BlockCheck(owner), executor)
+    return LocalSource(X, BlockCheck(owner))
 
 
 def _gives_blocks(X: Any) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from copy import copy
-from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
@@ -18,8 +17,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from kmeans_kernel.core.arrays.events import RowsRead, SizeTried
-from kmeans_kernel.core.arrays.execution import Executor, Run
+from kmeans_kernel.core.arrays.events import OnEvent, RowsRead, SizeTried
+from kmeans_kernel.core.arrays.execution import Run, ambient_listener
 from kmeans_kernel.core.arrays.lazy import LazyRows
 from kmeans_kernel.core.arrays.matrices import Array, row_width
 from kmeans_kernel.core.arrays.rows import (
@@ -28,7 +27,7 @@ from kmeans_kernel.core.arrays.rows import (
     basis_size,
     merge_equal_rows,
 )
-from kmeans_kernel.core.arrays.stream import RowStream
+from kmeans_kernel.core.arrays.stream import RowSource, RowStream
 from kmeans_kernel.core.clustering.spherical_kmeans import Init
 from kmeans_kernel.core.model.fitted_model import FittedModel
 from kmeans_kernel.core.training.config import FitOn, TrainingConfig
@@ -44,7 +43,7 @@ from kmeans_kernel.estimators._checkpoint import Checkpoint, start_from
 from kmeans_kernel.estimators._explanation import Explanation, columns_of
 from kmeans_kernel.estimators._parameters import config_of
 from kmeans_kernel.estimators._partial_fit import check_batch, continue_from, start_online
-from kmeans_kernel.estimators._progress import listener_for
+from kmeans_kernel.estimators._progress import ProgressPrinter
 from kmeans_kernel.utils.files import check_writable
 from kmeans_kernel.utils.threads import threads_for
 from kmeans_kernel.utils.validation import (
@@ -288,63 +287,61 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         before = self.model_ if self.warm_start and self.__sklearn_is_fitted__() else None
         self._forget()  # a fit that fails leaves nothing half-fitted
         config = config_of(self)  # refuses bad parameters before the rows are looked at
-        with threads_for(np.inf, self.n_jobs) as executor:
-            source = open_source(type(self).__name__, X, y, sample_weight, executor)
-            if source is not None:
-                refuse_out_of_core(config)
-                if checkpoint is not None:
-                    check_writable(Path(checkpoint))
-                stream = open_stream(type(self).__name__, source, self.class_weight)
-                self._set_features(stream)
-                return self._train_stream(stream, executor, before, checkpoint)
+        source = open_source(type(self).__name__, X, y, sample_weight)
+        if source is not None:
+            refuse_out_of_core(config)
+            return self._fit_out_of_core(source, before, checkpoint)
         if checkpoint is not None:
             raise ValueError(
                 "checkpoint is for rows in blocks, which take long; X is in memory. Leave it out, "
                 "or give X and y as kmeans_kernel.data.ArrayBlocks(X, y)."
             )
         rows = self._labelled(X, y, sample_weight)
-        config = config_of(self, len(rows.classes))
-        listener = listener_for(rows.class_sizes, verbose=self.verbose)
+        config, start = config_of(self, len(rows.classes)), self._start_from(before, rows)
+        listener, (rngs, rng) = self._listener(rows), self._generators(len(rows.classes))
         with threads_for(_operations(rows, config), self.n_jobs) as executor:
-            run = Run(executor, listener)
-            return self._train(rows, config, run, self._start_from(before, rows))
+            self.result_ = train(rows, config, rngs, Run(executor, listener, rng), start)
+        self._warn_if_not_converged()
+        return self
 
-    def _train_stream(
+    def _fit_out_of_core(
         self,
-        stream: RowStream,
-        executor: Executor,
+        source: RowSource,
         before: FittedModel | None,
         checkpoint: str | PathLike[str] | None,
     ) -> Self:
-        """Train out of core, with a checkpoint file if one is named."""
-        config, n_rows = config_of(self, len(stream.classes)), len(stream)
-        listener = listener_for(stream.class_sizes, verbose=self.verbose)
-        start = self._start_from(before, stream)
-        saved = None
+        """Train on blocks of rows, with a checkpoint file if one is named."""
         if checkpoint is not None:
-            saved = Checkpoint(checkpoint, len(stream.classes), stream.n_features)
-            start, listener = saved.start() or start, saved.listener(listener)
-        if listener is not None:
-            on_event = listener
-            stream = stream.with_progress(lambda done: on_event(RowsRead(done, n_rows)))
-        self._train(stream, config, Run(executor, listener), start)
+            check_writable(Path(checkpoint))
+        with threads_for(np.inf, self.n_jobs) as executor:
+            owner = type(self).__name__
+            stream = open_stream(owner, source.run_by(executor), self.class_weight)
+            self._set_features(stream)
+            config, start = config_of(self, len(stream.classes)), self._start_from(before, stream)
+            listener, (rngs, rng) = self._listener(stream), self._generators(len(stream.classes))
+            saved = None
+            if checkpoint is not None:
+                saved = Checkpoint(checkpoint, len(stream.classes), stream.n_features)
+                start, listener = saved.start() or start, saved.listener(listener)
+            if listener is not None:
+                stream = stream.with_progress(_report_rows(listener, len(stream)))
+            self.result_ = train(stream, config, rngs, Run(executor, listener, rng), start)
         if saved is not None:
             saved.remove()
+        self._warn_if_not_converged()
         return self
 
-    def _train(
-        self, rows: TrainingRows, config: TrainingConfig, run: Run, start: StartFor | None
-    ) -> Self:
+    def _generators(self, n_classes: int) -> tuple[list[np.random.Generator], np.random.Generator]:
+        """Return a random generator for each class, and one for the search."""
         random = check_random_state(self.random_state)
-        seeds = random.randint(np.iinfo(np.int32).max, size=len(rows.classes))
-        rng = np.random.default_rng(random.randint(np.iinfo(np.int32).max))
-        rngs = [np.random.default_rng(seed) for seed in seeds]
-        result = train(rows, config, rngs, replace(run, rng=rng), start)
-        late = result.deviations > config.tol
-        if late.any():
-            self._warn_not_converged(rows.classes[late])
-        self.result_ = result
-        return self
+        seeds = random.randint(np.iinfo(np.int32).max, size=n_classes)
+        search_seed = random.randint(np.iinfo(np.int32).max)
+        return list(map(np.random.default_rng, seeds)), np.random.default_rng(search_seed)
+
+    def _listener(self, rows: TrainingRows) -> OnEvent | None:
+        """Return the listener that `listening` has set, else one that prints, else None."""
+        sizes = rows.class_sizes
+        return ambient_listener(sizes) or (ProgressPrinter(sizes) if self.verbose else None)
 
     def _start_from(self, before: FittedModel | None, rows: TrainingRows) -> StartFor | None:
         if before is None:
@@ -653,7 +650,10 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         with threads_for(operations, self.n_jobs) as executor:
             return self.model_.scores(X, executor)
 
-    def _warn_not_converged(self, labels: npt.NDArray[Any]) -> None:
+    def _warn_if_not_converged(self) -> None:
+        labels = self.classes_[self.result_.deviations > self.tol]
+        if not len(labels):
+            return
         warnings.warn(
             f"K-means stopped at max_iter={self.max_iter} before the deviation fell to "
             f"tol={self.tol:g}, for class {', '.join(map(str, labels))}. Raise max_iter or tol; "
@@ -661,6 +661,10 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
             ConvergenceWarning,
             stacklevel=3,
         )
+
+
+def _report_rows(listener: OnEvent, n_rows: int) -> Callable[[int], None]:
+    return lambda done: listener(RowsRead(done, n_rows))
 
 
 OfScores: TypeAlias = Callable[[FittedModel, Array], npt.NDArray[Any]]

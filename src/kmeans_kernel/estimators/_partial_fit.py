@@ -13,9 +13,8 @@ from kmeans_kernel.core.arrays.execution import Executor, Run
 from kmeans_kernel.core.arrays.rows import LabelledRows
 from kmeans_kernel.core.training.config import TrainingConfig
 from kmeans_kernel.core.training.online import OnlineModel
-from kmeans_kernel.core.training.tuning import tune
+from kmeans_kernel.core.training.tuning import leaves_open, restrict_to_width, tune
 from kmeans_kernel.estimators._parameters import config_of
-from kmeans_kernel.estimators._progress import listener_for
 from kmeans_kernel.utils.validation import check_rows_and_labels, check_weights, codes_of
 
 
@@ -51,8 +50,7 @@ def check_batch(
     codes_of(y)  # refuses labels that cannot be sorted
     if before is not None and classes is not None and not np.array_equal(named, known):
         raise ValueError(
-            f"classes={classes!r} are not those of the first call to partial_fit, "
-            f"{known.tolist()}."
+            f"classes={classes!r} are not those of the first call to partial_fit, {known.tolist()}."
         )
     if len(known) < 2:
         raise ValueError(
@@ -94,20 +92,20 @@ def start_online(
 ) -> OnlineModel:
     """Return the state before the first batch, with hyperparameters chosen on that batch."""
     config = replace(
-        config.for_width(batch.n_features),
+        restrict_to_width(config, batch.n_features),
         fit_on="representatives",
         feature_scales=None,
         feature_transform=None,
         loss="squared",
     )
     run = Run(executor)
-    if config.leaves_open:
+    if leaves_open(config):
         if len(np.unique(batch.codes)) < 2:
             raise ValueError(
                 "gamma and regularization are chosen with the first batch, which has rows of one "
                 "class. Give both, or start with rows of several classes."
             )
-        listener = listener_for(batch.class_sizes, verbose=estimator.verbose)
+        listener = estimator._listener(batch)
         seed = check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max)
         run = Run(executor, listener, np.random.default_rng(seed))
     tuned = tune(batch, config, run)

@@ -1,49 +1,20 @@
-"""Listeners to the events of a training: lines on standard error, or a listener that was set."""
+"""A listener to the events of a training that writes lines to standard error."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from threading import Lock
 from time import perf_counter
-from typing import TypeAlias
 
 from kmeans_kernel.core.arrays.events import (
     CandidateTried,
     ClassClustered,
     Event,
     KMeansIteration,
-    OnEvent,
     RowsRead,
     SizeTried,
     SolveStarted,
 )
-
-# Makes a listener from the number of rows of each class.
-ListenerFactory: TypeAlias = Callable[[list[int]], OnEvent]
-
-_factory: ContextVar[ListenerFactory | None] = ContextVar("listener", default=None)
-
-
-@contextmanager
-def listening(factory: ListenerFactory) -> Iterator[None]:
-    """Let a listener that the factory makes hear the events of each fit inside."""
-    token = _factory.set(factory)
-    try:
-        yield
-    finally:
-        _factory.reset(token)
-
-
-def listener_for(row_counts: list[int], *, verbose: bool) -> OnEvent | None:
-    """Return the listener of a fit: one that was set, else one that prints, else None."""
-    factory = _factory.get()
-    if factory is not None:
-        return factory(row_counts)
-    return ProgressPrinter(row_counts) if verbose else None
-
 
 # More classes at work than these would not fit on a line.
 _MOST_SHOWN = 2

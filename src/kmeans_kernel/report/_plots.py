@@ -157,9 +157,7 @@ def _draw_images(
                 continue
             one = shown[k]
             _show(axes, explanation.representatives[one.representative], image_shape)
-            axes.set_title(
-                f"{one.value:+.3f}", fontsize=9, color=colour, fontweight="bold"
-            )
+            axes.set_title(f"{one.value:+.3f}", fontsize=9, color=colour, fontweight="bold")
             axes.set_xlabel(f"{one.label}, of {one.count:g}", fontsize=8, parse_math=False)
             if k == 0:
                 axes.set_ylabel(word, fontsize=9, color=colour)

@@ -14,12 +14,20 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 import kmeans_kernel
-from kmeans_kernel.serve._docs_page import SECURITY_POLICY, render_docs_page
-from kmeans_kernel.serve._errors import RequestError
-from kmeans_kernel.serve._handlers import handle_infer, handle_predict
-from kmeans_kernel.serve._limits import Limits
-from kmeans_kernel.serve._metrics import CONTENT_TYPE
-from kmeans_kernel.serve._middleware import (
+from kmeans_kernel.serve._models import VERSION, ServedModel, config, metadata
+from kmeans_kernel.serve._service import Service
+from kmeans_kernel.serve.protocol._docs_page import SECURITY_POLICY, render_docs_page
+from kmeans_kernel.serve.protocol._handlers import handle_infer, handle_predict
+from kmeans_kernel.serve.protocol._openapi import (
+    BASE_URL,
+    curl_command,
+    describe_operation,
+    example_model,
+)
+from kmeans_kernel.serve.transport._errors import RequestError
+from kmeans_kernel.serve.transport._limits import Limits
+from kmeans_kernel.serve.transport._metrics import CONTENT_TYPE
+from kmeans_kernel.serve.transport._middleware import (
     Application,
     Receive,
     RequestMiddleware,
@@ -27,9 +35,6 @@ from kmeans_kernel.serve._middleware import (
     Scope,
     Send,
 )
-from kmeans_kernel.serve._models import VERSION, ServedModel, config, metadata
-from kmeans_kernel.serve._openapi import BASE_URL, curl_command, describe_operation, example_model
-from kmeans_kernel.serve._service import Service
 
 Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 

@@ -10,12 +10,12 @@ from hmac import compare_digest
 from typing import Any
 
 from kmeans_kernel.serve._batching import BatchSizes, MicroBatcher, measure_batch_sizes
-from kmeans_kernel.serve._errors import RequestError, abbreviate
-from kmeans_kernel.serve._limits import Deadlines, Limits, MemoryBudget, overloaded
-from kmeans_kernel.serve._logs import Log
-from kmeans_kernel.serve._metrics import Metrics
 from kmeans_kernel.serve._models import VERSION, ServedModel, to_served_model
-from kmeans_kernel.serve._thread_pool import DaemonThreadPool
+from kmeans_kernel.serve.transport._errors import RequestError, abbreviate
+from kmeans_kernel.serve.transport._limits import Deadlines, Limits, MemoryBudget, overloaded
+from kmeans_kernel.serve.transport._logs import Log
+from kmeans_kernel.serve.transport._metrics import Metrics
+from kmeans_kernel.serve.transport._thread_pool import DaemonThreadPool
 
 # How long a graceful shutdown waits for bodies that are still arriving.
 _BODY_GRACE_SECONDS = 1.0

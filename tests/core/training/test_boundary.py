@@ -10,7 +10,7 @@ from kmeans_kernel.core.clustering.representatives import KMeans, Unwatched, rep
 from kmeans_kernel.core.kernels.kernels import Gaussian
 from kmeans_kernel.core.training.boundary import add_border, split
 from kmeans_kernel.core.model.fitted_model import margins
-from kmeans_kernel.cli.fit import fit
+from kmeans_kernel.cli.verbs.fit import fit
 from kmeans_kernel.utils.threads import Threads
 from tests.reference import border as twin
 

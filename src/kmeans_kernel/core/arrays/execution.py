@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
 from time import perf_counter
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -20,6 +21,27 @@ from kmeans_kernel.core.arrays.events import OnEvent
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+# Makes a listener from the number of rows of each class.
+ListenerFactory: TypeAlias = Callable[[list[int]], OnEvent]
+
+_listeners: ContextVar[ListenerFactory | None] = ContextVar("listeners", default=None)
+
+
+@contextmanager
+def listening(factory: ListenerFactory) -> Iterator[None]:
+    """Let a listener that the factory makes hear the events of each training inside."""
+    token = _listeners.set(factory)
+    try:
+        yield
+    finally:
+        _listeners.reset(token)
+
+
+def ambient_listener(row_counts: list[int]) -> OnEvent | None:
+    """Return a listener made by the factory that `listening` has set; None if there is none."""
+    factory = _listeners.get()
+    return None if factory is None else factory(row_counts)
 
 
 class Executor(Protocol):
@@ -72,20 +94,24 @@ def deal(items: Sequence[T], executor: Executor) -> list[Sequence[T]]:
     return [items[k::count] for k in range(count)]
 
 
-def sum_over(part: Callable[[R], T], items: Sequence[R], executor: Executor) -> T:
-    """Return the sum of a function over items, of which there is at least one.
+def sum_over(
+    part: Callable[[Any], T], items: Sequence[R], executor: Executor, load: Callable[[R], Any]
+) -> T:
+    """Return the sum of `part(load(item))` over items, of which there is at least one.
 
     Each worker adds up its own share, in order; the sums of the workers are added in their order.
     So the result depends on the number of workers by rounding alone, and not on their speed.
     """
 
     def add_up(share: Sequence[R]) -> T:
-        total = part(share[0])
+        total = part(load(share[0]))
         for item in share[1:]:
-            total = total + part(item)  # type: ignore[operator]
+            total = total + part(load(item))  # type: ignore[operator]
             executor.raise_if_cancelled()
         return total
 
+    if executor.count == 1:
+        return add_up(items)
     shares = [share for share in deal(items, executor) if share]
     return reduce(add, executor.map(add_up, shares))
 

@@ -43,7 +43,7 @@ def blocks_of(n: int, size: int) -> Iterator[slice]:
 
 def cached_row_blocks(n_rows: int, width: int) -> Iterator[slice]:
     """Cut rows into slices whose float64 copies stay in a core's cache through a few passes."""
-    return row_blocks(n_rows, 16 * width)
+    return blocks_of(n_rows, max(1, BLOCK_ENTRIES // max(1, 16 * width)))
 
 
 def row_blocks(n_rows: int, width: int) -> Iterator[slice]:

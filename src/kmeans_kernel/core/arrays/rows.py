@@ -29,7 +29,7 @@ from kmeans_kernel.core.arrays.matrices import (
     scale_columns,
     squared_lengths,
 )
-from kmeans_kernel.core.arrays.sphere import SphereMap
+from kmeans_kernel.core.arrays.sphere import PLAIN_MAP, SphereMap
 
 T = TypeVar("T")
 
@@ -136,7 +136,7 @@ class LabelledRows:
     codes: IntArray
     classes: npt.NDArray[Any]
     weights: Array | None = None
-    sphere_map: SphereMap = SphereMap(0.0)
+    sphere_map: SphereMap = PLAIN_MAP
 
     in_memory = True
 
@@ -240,7 +240,7 @@ class LabelledRows:
 
     def total(self, part: Callable[[LabelledRows], T], executor: Executor = SERIAL) -> T:
         """Return the sum of a function over small blocks of rows, each made when its turn comes."""
-        return sum_over(lambda rows: part(self.at(rows)), self.blocks(), executor)
+        return sum_over(part, self.blocks(), executor, self.at)
 
     def length_sums(self) -> LengthSums:
         """Return the sums of squared lengths, after the transform and the scales."""

@@ -155,6 +155,10 @@ class SphereMap:
         return points if self.asinh is None else self.asinh.invert(points)
 
 
+# No transform, no scales, no lift: the paper's map.
+PLAIN_MAP = SphereMap(0.0)
+
+
 def unit_rows(
     X: Matrix,
     lift: float = 0.0,
@@ -189,7 +193,13 @@ def unit_rows(
         if scales is not None:  # of at most one, so that no number grows too large
             block *= scales / scales.max()
             lifts /= scales.max()
-        lengths = _bring_into_range(block, lifts)
+        with np.errstate(over="ignore", under="ignore"):
+            squares = np.einsum("ij,ij->i", block, block) + lifts**2
+        extreme = ~((squares > _SMALLEST_SQUARE) & (squares < _LARGEST_SQUARE))
+        if extreme.any():
+            _bring_into_range(block, lifts, squares, extreme)
+        lengths = np.sqrt(squares)
+        lengths[lengths == 0] = 1.0
         np.divide(block, lengths[:, np.newaxis], out=out[rows, :d], casting="same_kind")
         if lift > 0:
             out[rows, d] = lifts / lengths
@@ -222,23 +232,14 @@ def unlift(directions: Array, lift: float) -> Array:
     return directions
 
 
-def _bring_into_range(block: Array, lifts: Array) -> Array:
-    """Return the lengths of the rows [block, lifts], first rescaling in place those too extreme."""
-    with np.errstate(over="ignore", under="ignore"):
-        squares = _squared_lengths(block, lifts)
-    extreme = ~((squares > _SMALLEST_SQUARE) & (squares < _LARGEST_SQUARE))
-    if extreme.any():
-        scales = np.maximum(np.abs(block[extreme]).max(axis=1, initial=0.0), lifts[extreme])
-        scales[scales == 0] = 1.0
-        block[extreme] /= scales[:, np.newaxis]
-        lifts[extreme] /= scales
-        with np.errstate(under="ignore"):
-            squares[extreme] = _squared_lengths(block[extreme], lifts[extreme])
-    lengths = np.sqrt(squares)
-    lengths[lengths == 0] = 1.0
-    return lengths
-
-
-def _squared_lengths(block: Array, lifts: Array) -> Array:
-    squares: Array = np.einsum("ij,ij->i", block, block) + lifts**2
-    return squares
+def _bring_into_range(
+    block: Array, lifts: Array, squares: Array, extreme: npt.NDArray[np.bool_]
+) -> None:
+    """Rescale in place the rows [block, lifts] that are too long or short, and their squares."""
+    scales = np.maximum(np.abs(block[extreme]).max(axis=1, initial=0.0), lifts[extreme])
+    scales[scales == 0] = 1.0
+    block[extreme] /= scales[:, np.newaxis]
+    lifts[extreme] /= scales
+    with np.errstate(under="ignore"):
+        rows = block[extreme]
+        squares[extreme] = np.einsum("ij,ij->i", rows, rows) + lifts[extreme] ** 2

@@ -20,7 +20,7 @@ from scipy.sparse import csr_array, vstack
 from kmeans_kernel.core.arrays.execution import Executor
 from kmeans_kernel.core.arrays.matrices import Array, IntArray, Matrix, is_sparse
 from kmeans_kernel.core.arrays.rows import LabelledRows, LengthSums
-from kmeans_kernel.core.arrays.sphere import SphereMap
+from kmeans_kernel.core.arrays.sphere import PLAIN_MAP, SphereMap
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -61,6 +61,9 @@ class RowSource(Protocol):
 
     def unchecked(self) -> RowSource:
         """Return the source for later passes, without checks that the first pass has made."""
+
+    def run_by(self, executor: Executor) -> RowSource:
+        """Return the source with an executor for its passes, if it has no engine of its own."""
 
     def with_progress(self, on_rows: Callable[[int], None]) -> RowSource:
         """Return the source with a listener for the number of rows read so far in a pass."""
@@ -214,7 +217,7 @@ class RowStream:
     summaries: Sequence[BlockSummary]
     classes: npt.NDArray[Any]
     factors: Array | None = None
-    sphere_map: SphereMap = SphereMap(0.0)
+    sphere_map: SphereMap = PLAIN_MAP
 
     in_memory = False
 

@@ -16,6 +16,7 @@ from kmeans_kernel.core.arrays.matrices import (
     FLOAT64_UP_TO,
     Array,
     IntArray,
+    Matrix,
     as_counts,
     dense,
 )
@@ -27,7 +28,6 @@ from kmeans_kernel.core.clustering.spherical_kmeans import (
     Init,
     cluster,
     draw_centroids,
-    each_row_its_own,
     warm_started,
 )
 
@@ -189,7 +189,7 @@ def _cluster_class(
     directions = data.directions(rows, np.float64 if few else np.float32)
     on_sphere = perf_counter()
     if few:
-        found = each_row_its_own(directions)
+        found = _own_centroids(directions)
     else:
         found = cluster(
             directions,
@@ -205,6 +205,12 @@ def _cluster_class(
     _report_class(run, label, len(rows), found)
     counts = np.bincount(found.labels, weights, minlength=len(found.centroids))
     return found, as_counts(counts), on_sphere - began, perf_counter() - on_sphere
+
+
+def _own_centroids(directions: Matrix) -> Clustering:
+    """Return the clustering in which each unit row is its own centroid."""
+    rows = dense(directions)
+    return Clustering(rows, np.arange(len(rows)), n_iter=1, deviation=0.0)
 
 
 def _report_class(run: Run, label: object, n_rows: int, found: Clustering) -> None:
@@ -315,7 +321,7 @@ class _OutOfCore:
         for k, (size, rng) in enumerate(zip(sizes, self.rngs, strict=True)):
             mine = picked.at(np.flatnonzero(picked.codes == k))
             if size <= q:
-                found = each_row_its_own(mine.directions())
+                found = _own_centroids(mine.directions())
                 clusters[k] = (found, as_counts(mine.row_weights), 0.0, 0.0)
                 continue
             directions = mine.directions(dtype=np.float32)

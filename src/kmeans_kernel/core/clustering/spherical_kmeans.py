@@ -89,7 +89,7 @@ def cluster(
     """
     n = n_rows(X)
     if n_clusters >= n:
-        return each_row_its_own(X)
+        return Clustering(dense(X).copy(), np.arange(n), n_iter=1, deviation=0.0)
     centroids = dense(X[draw_centroids(X, n_clusters, init, rng, weights)])  # step 2
     centroids = warm_started(centroids, start)
     weights = np.ones(n) if weights is None else weights
@@ -109,11 +109,6 @@ def cluster(
         if on_iteration is not None:
             on_iteration(state.n_iter, state.deviation)
     return replace(state, labels=found.labels)
-
-
-def each_row_its_own(X: Matrix) -> Clustering:
-    """Return the clustering in which each unit row is its own centroid."""
-    return Clustering(dense(X).copy(), np.arange(n_rows(X)), n_iter=1, deviation=0.0)
 
 
 def warm_started(drawn: Array, start: Array | None) -> Array:

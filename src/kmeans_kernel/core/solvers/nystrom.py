@@ -124,7 +124,7 @@ class BlockSum(Protocol[T_co]):
 
 @dataclass(frozen=True, eq=False)
 class FeatureBlocks:
-    """Features of all samples in blocks, for solvers that pass over them: whitened, or kernel values.
+    """Features of all samples in blocks, whitened or kernel values, for solvers to pass over.
 
     For few representatives the features are whitened; for many the kernel values that these are
     made of are cheaper, as whitening costs n m².
@@ -158,7 +158,7 @@ class FeatureBlocks:
     def total(self, part: BlockSum[T]) -> T:
         """Return the sum over the blocks of a function of their features: one pass."""
         if self.held is not None:
-            return sum_over(lambda block: part(*block), self.held, self.executor)
+            return sum_over(lambda block: part(*block), self.held, self.executor, tuple)
         return self.rows.total(partial(_part_of_block, part, self.make), self.executor)
 
     def sums(self, residuals: BlockSum[Array]) -> Array:
@@ -324,9 +324,7 @@ class NormalEquations:
         return Solution(coefficients, intercept, relative_norm(residual, slopes)), triangle
 
 
-def _block_equations(
-    K: int, features: Array, codes: IntArray, weights: Array
-) -> NormalEquations:
+def _block_equations(K: int, features: Array, codes: IntArray, weights: Array) -> NormalEquations:
     """Return the sums over a block of K classes."""
     Z, Y = features.astype(np.float64, copy=False), np.eye(K)[codes]
     roots = np.sqrt(weights)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from kmeans_kernel.core.clustering.spherical_kmeans import Init
@@ -10,10 +10,6 @@ from kmeans_kernel.core.kernels.kernels import Kernel
 
 FitOn: TypeAlias = Literal["samples", "representatives"]
 Loss: TypeAlias = Literal["squared", "logistic"]
-
-# Feature scales, the asinh transform and more than one kernel are searched on rows of at most this
-# many features: tables. Pixels and embeddings have more, and features that are alike.
-MOST_FEATURES_OF_A_TABLE = 100
 
 
 @dataclass(frozen=True)
@@ -49,24 +45,3 @@ class TrainingConfig:
     feature_scales: Literal["auto", "learned"] | None
     feature_transform: Literal["auto", "asinh"] | None
     loss: Loss | None
-
-    def for_width(self, n_features: int) -> TrainingConfig:
-        """Return the configuration for rows of so many features: some is searched on tables only."""
-        if n_features <= MOST_FEATURES_OF_A_TABLE:
-            return self
-        return replace(
-            self,
-            kernel=self.kernel[:1] if isinstance(self.kernel, tuple) else self.kernel,
-            feature_scales=None if self.feature_scales == "auto" else self.feature_scales,
-            feature_transform=None if self.feature_transform == "auto" else self.feature_transform,
-        )
-
-    @property
-    def leaves_open(self) -> bool:
-        """Whether there is anything to search, beside the number of representatives."""
-        return (
-            isinstance(self.kernel, tuple)
-            or self.regularization is None
-            or self.feature_scales is not None
-            or self.feature_transform == "asinh"
-        )

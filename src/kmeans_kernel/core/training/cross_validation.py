@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -150,7 +150,8 @@ class CrossValidation:
 
     def scores(self, kernel: Kernel) -> ScoresOf:
         """Prepare the fits of each fold."""
-        paths = self.executor.map(lambda fold: self.path(fold, kernel, self.executor), self.folds)
+        prepare = partial(self.path, kernel=kernel, executor=self.executor)
+        paths = self.executor.map(prepare, self.folds)
         return lambda regularization: np.concatenate(
             self.executor.map(lambda path: path(regularization), paths)
         )

@@ -6,9 +6,9 @@ downhill find the best.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -81,42 +81,27 @@ def search(
     regularization : None to try powers of ten, `stride` half powers apart
     near : the best candidate of a similar problem, where the walks start; they stay in its family
     """
-
-    def at_kernel(kernel: Kernel, near: Candidate | None) -> Candidate:
-        best = _search_regularization(held_out, kernel, regularization, near, stride, losses)
-        if on_event is not None:
-            on_event(CandidateTried(kernel, best.mean_loss))
-        return best
-
     if not isinstance(kernel, tuple):
-        return at_kernel(kernel, near)
+        return _search_regularization(
+            held_out, kernel, regularization, near, on_event, stride, losses
+        )
     start, families = _FIRST_WIDTH, kernel
-    if near is not None and hasattr(near.kernel, "gamma"):
-        start, families = round(np.log2(2.0 * near.kernel.gamma)), (near.kernel,)
-    best: Candidate | None = None
+    gamma = None if near is None else getattr(near.kernel, "gamma", None)
+    if near is not None and gamma is not None:
+        start, families = round(np.log2(2.0 * gamma)), (near.kernel,)
+    found: list[Candidate] = []
     for family in families:
-        found = _search_width(family, start, near, at_kernel)
-        if best is None or found.mean_loss < best.mean_loss:
-            best = found
-    assert best is not None  # noqa: S101  there is at least one kernel
-    return best
-
-
-def _search_width(
-    family: Any,
-    start: int,
-    near: Candidate | None,
-    at_kernel: Callable[[Kernel, Candidate | None], Candidate],
-) -> Candidate:
-    """Walk over the widths of a kernel; each trial starts from the λ of the one before."""
-    last = near
-
-    def attempt(k: int) -> Candidate:
-        nonlocal last
-        last = at_kernel(replace(family, gamma=2.0 ** (k - 1)), last)
-        return last
-
-    return _walk(attempt, start, *_WIDTHS)
+        last, walk = near, downhill(start, *_WIDTHS)
+        k = next(walk)
+        while k is not None:
+            tried: Any = replace(cast(Any, family), gamma=2.0 ** (k - 1))
+            # Each trial starts from the λ of the one before.
+            last = _search_regularization(
+                held_out, tried, regularization, last, on_event, stride, losses
+            )
+            found.append(last)
+            k = walk.send(last.mean_loss)
+    return min(found, key=lambda candidate: candidate.mean_loss)
 
 
 def _search_regularization(
@@ -124,34 +109,47 @@ def _search_regularization(
     kernel: Kernel,
     regularization: float | None,
     near: Candidate | None,
+    on_event: OnEvent | None,
     stride: int,
     losses: Losses,
 ) -> Candidate:
     """Walk over the regularizations, if none is given."""
     scores, codes, weights = held_out.scores(kernel), held_out.codes, held_out.weights
-
-    def attempt(value: float) -> Candidate:
-        found = scores(value)
-        return Candidate(kernel, value, losses(found, codes, weights), found, codes, weights)
-
-    if regularization is not None:
-        return attempt(regularization)
-    start = _FIRST_POWER if near is None else round(2 * np.log10(near.regularization))
-    return _walk(lambda k: attempt(10.0 ** (k / 2)), start, *_POWERS, stride)
-
-
-def _walk(
-    attempt: Callable[[int], Candidate], start: int, lowest: int, highest: int, stride: int = 1
-) -> Candidate:
-    """Walk from a place along whole numbers while it goes downhill."""
-    best = attempt(start)
-    for direction in (stride, -stride):
-        k = start + direction
-        while lowest <= k <= highest and (trial := attempt(k)).mean_loss < best.mean_loss:
-            best, k = trial, k + direction
-        if k != start + direction:
-            break
+    start = _FIRST_POWER
+    if near is not None and regularization is None:
+        start = round(2 * np.log10(near.regularization))
+    walk, found = downhill(start, *_POWERS, stride), list[Candidate]()
+    k = next(walk)
+    while k is not None:
+        value = 10.0 ** (k / 2) if regularization is None else regularization
+        predicted = scores(value)
+        lost = losses(predicted, codes, weights)
+        found.append(Candidate(kernel, value, lost, predicted, codes, weights))
+        k = walk.send(found[-1].mean_loss) if regularization is None else None
+    best = min(found, key=lambda candidate: candidate.mean_loss)
+    if on_event is not None:
+        on_event(CandidateTried(kernel, best.mean_loss))
     return best
+
+
+def downhill(
+    start: int, lowest: int, highest: int, stride: int = 1
+) -> Generator[int | None, float, None]:
+    """Give places along whole numbers to try, while the loss that is sent back falls; then None.
+
+    It goes up from the start first, and down if the first step up does not pay.
+    """
+    best = yield start
+    for step in (stride, -stride):
+        k = start + step
+        while lowest <= k <= highest:
+            loss = yield k
+            if not loss < best:
+                break
+            best, k = loss, k + step
+        if k != start + step:
+            break
+    yield None
 
 
 def is_significantly_lower(old: Array, new: Array, weights: Array) -> bool:

@@ -20,7 +20,7 @@ from kmeans_kernel.core.training.boundary import add_boundary_rows, share_with_b
 from kmeans_kernel.core.training.config import Loss, TrainingConfig
 from kmeans_kernel.core.training.fit import calibrate, fit_coefficients
 from kmeans_kernel.core.training.model_size import search_size
-from kmeans_kernel.core.training.tuning import Tuned, tune
+from kmeans_kernel.core.training.tuning import Tuned, leaves_open, restrict_to_width, tune
 
 # Gives centroids to start from, of some classes, once the map to the sphere is known.
 StartFor: TypeAlias = Callable[[SphereMap], Start]
@@ -73,13 +73,13 @@ def train(
     run : its generator is for the search
     start : gives centroids to start from
     """
-    config, sizes = config.for_width(rows.n_features), tuple[SizeTried, ...]()
+    config, sizes = restrict_to_width(config, rows.n_features), tuple[SizeTried, ...]()
     if not rows.in_memory:
         refuse_out_of_core(config)
     if config.search_size:
         with run.stage("search"):
             config, tuned, sizes = search_size(rows.load(), config, run, _build_for_trial)
-    elif config.leaves_open:
+    elif leaves_open(config):
         with run.stage("search"):
             tuned = tune(rows, config, run)
     else:

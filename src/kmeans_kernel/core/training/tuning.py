@@ -21,7 +21,7 @@ from kmeans_kernel.core.arrays.rows import (
     draw,
     with_typical_lift,
 )
-from kmeans_kernel.core.arrays.sphere import AsinhTransform, SphereMap, learn_asinh
+from kmeans_kernel.core.arrays.sphere import PLAIN_MAP, AsinhTransform, SphereMap, learn_asinh
 from kmeans_kernel.core.clustering.representatives import Representatives, represent
 from kmeans_kernel.core.kernels.kernels import Kernel
 from kmeans_kernel.core.model.agop import ENOUGH_ROWS, learn_scales
@@ -31,7 +31,6 @@ from kmeans_kernel.core.training.cross_validation import (
     LARGE_CLUSTERS,
     CrossValidation,
     Fold,
-    HeldOut,
     LeaveOneOut,
     dual_path,
     hold_out,
@@ -40,6 +39,10 @@ from kmeans_kernel.core.training.cross_validation import (
 )
 from kmeans_kernel.core.training.fit import fit_coefficients
 from kmeans_kernel.core.training.search import Candidate, is_significantly_lower, search
+
+# Feature scales, the asinh transform and more than one kernel are searched on rows of at most this
+# many features: tables. Pixels and embeddings have more, and features that are alike.
+MOST_FEATURES_OF_A_TABLE = 100
 
 # The most representatives of the smaller problem.
 _MOST_REPRESENTATIVES = 1000
@@ -67,8 +70,6 @@ _Parts: TypeAlias = Sequence[tuple[LabelledRows, LabelledRows]]
 # its lift.
 _Found: TypeAlias = tuple[Candidate, CrossValidation, SphereMap]
 
-_PLAIN = SphereMap(0.0)
-
 
 @dataclass(frozen=True, eq=False)
 class Tuned:
@@ -91,11 +92,33 @@ class Tuned:
     squares: Candidate | None = None
 
 
+def restrict_to_width(config: TrainingConfig, n_features: int) -> TrainingConfig:
+    """Return the configuration for rows of so many features: some is searched on tables only."""
+    if n_features <= MOST_FEATURES_OF_A_TABLE:
+        return config
+    return replace(
+        config,
+        kernel=config.kernel[:1] if isinstance(config.kernel, tuple) else config.kernel,
+        feature_scales=None if config.feature_scales == "auto" else config.feature_scales,
+        feature_transform=None if config.feature_transform == "auto" else config.feature_transform,
+    )
+
+
+def leaves_open(config: TrainingConfig) -> bool:
+    """Say whether there is anything to search, beside the number of representatives."""
+    return (
+        isinstance(config.kernel, tuple)
+        or config.regularization is None
+        or config.feature_scales is not None
+        or config.feature_transform == "asinh"
+    )
+
+
 def tune(
     rows: TrainingRows, config: TrainingConfig, run: Run, near: Candidate | None = None
 ) -> Tuned:
     """Choose what the configuration leaves open; `near` is the best of a similar problem."""
-    if not config.leaves_open:
+    if not leaves_open(config):
         return _as_given(rows, config)
     small, fewer = smaller_problem(rows, config, run.rng)
     with run.executor.session():
@@ -127,7 +150,7 @@ def _as_given(rows: TrainingRows, config: TrainingConfig) -> Tuned:
     kernel, regularization = config.kernel, config.regularization
     if isinstance(kernel, tuple) or regularization is None:
         raise TypeError("the configuration leaves a hyperparameter open")
-    sphere_map = _with_lift(rows, config, _PLAIN)
+    sphere_map = _with_lift(rows, config, PLAIN_MAP)
     return Tuned(kernel, regularization, config.loss or "squared", sphere_map)
 
 
@@ -176,14 +199,14 @@ def _search_by_leave_one_out(
     rows: LabelledRows, config: TrainingConfig, run: Run, near: Candidate | None
 ) -> _Found:
     """Search in closed form; the fold is for the logistic loss, which has no closed form."""
-    rows = rows.on_sphere(_with_lift(rows, config, _PLAIN))
+    rows = rows.on_sphere(_with_lift(rows, config, PLAIN_MAP))
     basis = _cluster(rows, config, run)
     left_out = rows.sample(_MOST_LEFT_OUT, run.rng)
     held_out = LeaveOneOut(rows, basis, left_out, run.executor)
-    squares = _search_squares(held_out, config, run, near)
+    squares = search(held_out, config.kernel, _lambda_of_squares(config), near, run.on_event)
     # One fold, with the representatives of all rows: clusters are too large to know it.
     rest, held = next(hold_out(rows, _FOLDS, run.rng))
-    return squares, CrossValidation([Fold(rest, basis, held)], ridge_path, run.executor), _PLAIN
+    return squares, CrossValidation([Fold(rest, basis, held)], ridge_path, run.executor), PLAIN_MAP
 
 
 def _search_by_folds(
@@ -192,18 +215,21 @@ def _search_by_folds(
     """Search by cross-validation: the plain features, then their transform, then their scales."""
     n_folds = _MORE_FOLDS if len(rows) < _FEW_ROWS else _FOLDS
     parts = list(hold_out(rows, n_folds, run.rng))
-    best = _cross_validate(parts, [_PLAIN] * len(parts), config, run, near)
+    folds = _cluster_folds(parts, [PLAIN_MAP] * len(parts), config, run)
+    best = search(folds, config.kernel, _lambda_of_squares(config), near, run.on_event)
+    found = best, folds, PLAIN_MAP
     asinh = _learn_transform(rows, config)
     if asinh is not None:
         transform = SphereMap(0.0, asinh=asinh)
-        found = _cross_validate(parts, [transform] * len(parts), config, run, best[0])
-        if config.feature_transform == "asinh" or found[0].mean_loss < best[0].mean_loss:
-            best = (*found[:2], transform)
+        folds = _cluster_folds(parts, [transform] * len(parts), config, run)
+        trial = search(folds, config.kernel, _lambda_of_squares(config), best, run.on_event)
+        if config.feature_transform == "asinh" or trial.mean_loss < best.mean_loss:
+            best, found = trial, (trial, folds, transform)
     if config.feature_scales is None:
-        return best
-    scaled = _search_scales(rows, parts, config, run, best)
-    significant = is_significantly_lower(best[0].losses, scaled[0].losses, best[0].weights)
-    return scaled if config.feature_scales == "learned" or significant else best
+        return found
+    scaled = _search_scales(rows, parts, config, run, found)
+    significant = is_significantly_lower(best.losses, scaled[0].losses, best.weights)
+    return scaled if config.feature_scales == "learned" or significant else found
 
 
 def _learn_transform(rows: LabelledRows, config: TrainingConfig) -> AsinhTransform | None:
@@ -214,14 +240,10 @@ def _learn_transform(rows: LabelledRows, config: TrainingConfig) -> AsinhTransfo
     return learn_asinh(X, rows.row_weights, long_tails_only=only)
 
 
-def _cross_validate(
-    parts: _Parts,
-    maps: Sequence[SphereMap],
-    config: TrainingConfig,
-    run: Run,
-    near: Candidate | None,
-) -> _Found:
-    """Search squares in folds that are each clustered on their own, with a map for each."""
+def _cluster_folds(
+    parts: _Parts, maps: Sequence[SphereMap], config: TrainingConfig, run: Run
+) -> CrossValidation:
+    """Cluster the training rows of each fold on their own, with a map to the sphere for each."""
     # A representative of a fold stands for as many rows as in the whole.
     share = (len(parts) - 1) / len(parts)
     fewer = max(1, round(share * config.n_representatives))
@@ -232,8 +254,7 @@ def _cross_validate(
         train = rest.on_sphere(lifted)
         folds.append(Fold(train, _cluster(train, config, run), held.on_sphere(lifted)))
     path = ridge_path if config.fit_on == "samples" else dual_path
-    validation = CrossValidation(folds, path, run.executor)
-    return _search_squares(validation, config, run, near), validation, _PLAIN
+    return CrossValidation(folds, path, run.executor)
 
 
 def _search_scales(
@@ -249,7 +270,8 @@ def _search_scales(
             replace(base, scales=_learn_scales(fold.train, fold.basis, config, run, last))
             for fold in folds.folds
         ]
-        found, folds, _ = _cross_validate(parts, maps, config, run, last)
+        folds = _cluster_folds(parts, maps, config, run)
+        found = search(folds, config.kernel, _lambda_of_squares(config), last, run.on_event)
         scaled = replace(base, scales=scales)
         trials.append((found, folds, scaled))
         if found.mean_loss >= last.mean_loss:
@@ -277,13 +299,9 @@ def _cluster(rows: LabelledRows, config: TrainingConfig, run: Run) -> Representa
     return represent(rows, config, rngs, run.silent())
 
 
-def _search_squares(
-    held_out: HeldOut, config: TrainingConfig, run: Run, near: Candidate | None
-) -> Candidate:
-    """Search the kernel and λ with the squared loss."""
-    # A regularization that is given is that of the loss that is given.
-    regularization = None if config.loss == "logistic" else config.regularization
-    return search(held_out, config.kernel, regularization, near, run.on_event)
+def _lambda_of_squares(config: TrainingConfig) -> float | None:
+    """Return λ for squares, None to search it: a λ that is given is for the loss that is given."""
+    return None if config.loss == "logistic" else config.regularization
 
 
 def _choose_loss(

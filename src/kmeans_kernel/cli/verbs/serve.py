@@ -95,7 +95,7 @@ def serve(
     """
     with report_errors(verbose=verbose):
         from kmeans_kernel.serve import Limits, create_app, run
-        from kmeans_kernel.serve._limits import MEBIBYTE
+        from kmeans_kernel.serve.transport._limits import MEBIBYTE
 
         token = read_token(token_file)
         limits = Limits(

@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 
 import orjson
 
-from kmeans_kernel.serve._errors import ClientDisconnected, RequestError, shutting_down
-from kmeans_kernel.serve._logs import stack_locations
 from kmeans_kernel.serve._service import Service
+from kmeans_kernel.serve.transport._errors import ClientDisconnected, RequestError, shutting_down
+from kmeans_kernel.serve.transport._logs import stack_locations
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]

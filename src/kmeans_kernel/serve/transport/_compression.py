@@ -6,8 +6,8 @@ import gzip
 import zlib
 from collections.abc import Callable
 
-from kmeans_kernel.serve._errors import RequestError, abbreviate, bad_request
-from kmeans_kernel.serve._limits import SizeLimit
+from kmeans_kernel.serve.transport._errors import RequestError, abbreviate, bad_request
+from kmeans_kernel.serve.transport._limits import SizeLimit
 
 # The wbits argument of zlib: detect a gzip or zlib header, or expect raw deflate.
 _DETECT_HEADER, _RAW_DEFLATE = 32 + zlib.MAX_WBITS, -zlib.MAX_WBITS

@@ -7,7 +7,7 @@ from hashlib import sha256
 from html import escape
 from typing import Any
 
-from kmeans_kernel.serve._openapi import BASE_URL
+from kmeans_kernel.serve.protocol._openapi import BASE_URL
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8882; }

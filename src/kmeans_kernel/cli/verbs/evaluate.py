@@ -32,7 +32,7 @@ from kmeans_kernel.cli._output import (
     write_json,
     write_picture,
 )  # fmt: skip
-from kmeans_kernel.cli.predict import load_model_and_data
+from kmeans_kernel.cli.verbs.predict import load_model_and_data
 from kmeans_kernel.report._evaluation import Evaluation
 from kmeans_kernel.report._evaluation import evaluate as evaluate_rows
 

@@ -9,7 +9,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, TypeAlias, TypeVar
 
-from kmeans_kernel.serve._errors import RequestError
+from kmeans_kernel.serve.transport._errors import RequestError
 
 T = TypeVar("T")
 

@@ -10,8 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kmeans_kernel.serve._errors import RequestError, abbreviate, abbreviate_list, bad_request
 from kmeans_kernel.serve._models import ServedModel
+from kmeans_kernel.serve.transport._errors import (
+    RequestError,
+    abbreviate,
+    abbreviate_list,
+    bad_request,
+)
 
 Rows = npt.NDArray[Any]
 

@@ -11,17 +11,9 @@ import numpy.typing as npt
 import orjson
 
 from kmeans_kernel.core.arrays.matrices import Array
-from kmeans_kernel.serve._csv import read_csv
-from kmeans_kernel.serve._errors import (
-    RequestError,
-    abbreviate,
-    abbreviate_list,
-    bad_request,
-    pluralize,
-)
-from kmeans_kernel.serve._limits import Limits
 from kmeans_kernel.serve._models import INPUT, LABEL, PROBABILITIES, VERSION, ServedModel
-from kmeans_kernel.serve._tensors import (
+from kmeans_kernel.serve.protocol._csv import read_csv
+from kmeans_kernel.serve.protocol._tensors import (
     OutputTensor,
     read_json,
     read_tensors,
@@ -29,6 +21,14 @@ from kmeans_kernel.serve._tensors import (
     to_number_array,
     write_tensors,
 )
+from kmeans_kernel.serve.transport._errors import (
+    RequestError,
+    abbreviate,
+    abbreviate_list,
+    bad_request,
+    pluralize,
+)
+from kmeans_kernel.serve.transport._limits import Limits
 from kmeans_kernel.utils.validation import check_finite
 
 Rows = npt.NDArray[Any]

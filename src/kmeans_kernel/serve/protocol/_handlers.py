@@ -10,19 +10,24 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from kmeans_kernel.core.arrays.matrices import Array
-from kmeans_kernel.serve._compression import compress, decompress, is_compressed, negotiate_encoding
-from kmeans_kernel.serve._errors import RequestError, bad_request, shutting_down
-from kmeans_kernel.serve._limits import MEBIBYTE, SizeLimit, read_body
-from kmeans_kernel.serve._middleware import RequestRecord
 from kmeans_kernel.serve._models import ServedModel
-from kmeans_kernel.serve._requests import (
+from kmeans_kernel.serve._service import Service
+from kmeans_kernel.serve.protocol._requests import (
     Rows,
     read_inference,
     read_rows,
     write_inference,
     write_rows,
 )
-from kmeans_kernel.serve._service import Service
+from kmeans_kernel.serve.transport._compression import (
+    compress,
+    decompress,
+    is_compressed,
+    negotiate_encoding,
+)
+from kmeans_kernel.serve.transport._errors import RequestError, bad_request, shutting_down
+from kmeans_kernel.serve.transport._limits import MEBIBYTE, SizeLimit, read_body
+from kmeans_kernel.serve.transport._middleware import RequestRecord
 
 # A serialiser maps probabilities to the response body, and the length of its JSON if a binary
 # section follows. A parser maps the request body to rows, and the serialiser of their response.

@@ -10,7 +10,7 @@ from functools import cached_property
 from threading import Lock
 from typing import Any, TypeAlias
 
-from kmeans_kernel.serve._errors import (
+from kmeans_kernel.serve.transport._errors import (
     ClientDisconnected,
     RequestError,
     parse_integer,

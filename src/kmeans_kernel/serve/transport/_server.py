@@ -14,9 +14,9 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 
-from kmeans_kernel.serve._connections import LimitedHttpProtocol
-from kmeans_kernel.serve._logs import LogHandler
 from kmeans_kernel.serve._service import Service
+from kmeans_kernel.serve.transport._connections import LimitedHttpProtocol
+from kmeans_kernel.serve.transport._logs import LogHandler
 
 _CLOSE_SECONDS = 5
 

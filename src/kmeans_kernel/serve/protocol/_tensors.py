@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from kmeans_kernel.serve._errors import abbreviate, bad_request, parse_integer, pluralize
+from kmeans_kernel.serve.transport._errors import abbreviate, bad_request, parse_integer, pluralize
 
 # Datatypes of the protocol; binary tensors are little-endian.
 DATATYPES: dict[str, np.dtype[Any]] = {

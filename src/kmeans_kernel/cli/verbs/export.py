@@ -19,7 +19,7 @@ from kmeans_kernel.cli._input import (
     read_options,
 )  # fmt: skip
 from kmeans_kernel.cli._output import Quiet, Verbose, out, report_errors, size_of, warn
-from kmeans_kernel.cli.predict import load_model_and_data, model_path
+from kmeans_kernel.cli.verbs.predict import load_model_and_data, model_path
 from kmeans_kernel.data.tables import Table
 from kmeans_kernel.utils.files import check_writable
 

@@ -20,7 +20,7 @@ from kmeans_kernel.cli._output import (
     write_json,
     write_picture,
 )  # fmt: skip
-from kmeans_kernel.cli.predict import model_path
+from kmeans_kernel.cli.verbs.predict import model_path
 
 _DRAWN_PER_CLASS = 12
 

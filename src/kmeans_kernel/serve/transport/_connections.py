@@ -11,8 +11,8 @@ from typing import Any
 import orjson
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from kmeans_kernel.serve._limits import Limits
 from kmeans_kernel.serve._service import Service
+from kmeans_kernel.serve.transport._limits import Limits
 
 # Largest headers of a request in bytes, including the request line.
 _MAX_HEADER_BYTES = 1 << 16
