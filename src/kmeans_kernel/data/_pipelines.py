@@ -48,6 +48,8 @@ def fit_pipeline(
     if is_dask(rows):
         from kmeans_kernel.data._dask import fit_scaled_pipeline
 
+        if target is None:
+            raise ValueError("fit_pipeline needs target, the column of the labels of a Dask frame.")
         return fit_scaled_pipeline(pipeline, rows, target, **options)
     refuse_one_shot("fit_pipeline", rows)
     return _fit_steps(pipeline, rows, options)

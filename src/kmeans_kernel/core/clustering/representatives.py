@@ -267,15 +267,15 @@ class _OutOfCore:
     def cluster(self, start: Start) -> dict[int, _Clustered]:
         """Return the classes after K-means."""
         began = perf_counter()
-        clusters, states = self._first_centroids()
-        states = {k: Clustering(warm_started(c, start.get(k))) for k, c in states.items()}
+        clusters, first = self._first_centroids()
+        states = {k: Clustering(warm_started(c, start.get(k))) for k, c in first.items()}
         on_sphere = perf_counter() - began
         ended = self._iterate(states)
         in_kmeans = perf_counter() - began - on_sphere
         for k, (found, counts) in ended.items():
             clusters[k] = (found, counts, 0.0, 0.0)
-        first = min(clusters)  # the time is that of all classes together
-        clusters[first] = (*clusters[first][:2], on_sphere, in_kmeans)
+        one = min(clusters)  # the time is that of all classes together
+        clusters[one] = (*clusters[one][:2], on_sphere, in_kmeans)
         return clusters
 
     def _iterate(

@@ -194,7 +194,7 @@ class LogisticProblem:
             penalty = 0.5 * regularization * float((W * W).sum())
             return loss + penalty, np.vstack([along, slope_b / root]).ravel()
 
-        x0 = np.zeros((m + 1) * K)
+        x0: Array = np.zeros((m + 1) * K)
         first, first_slope = loss_and_slope(x0)
         if start is not None:
             b = start.intercept + self.mean @ start.coefficients

@@ -118,7 +118,7 @@ class Solution:
 class BlockSum(Protocol[T_co]):
     """A function of a block of samples, whose values can be added."""
 
-    def __call__(self, features: Array, codes: IntArray, weights: Array) -> T_co:
+    def __call__(self, features: Array, codes: IntArray, weights: Array, /) -> T_co:
         """Return the value for (n, m) features, (n,) positions of the classes, (n,) weights."""
 
 

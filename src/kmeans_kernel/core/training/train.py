@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from kmeans_kernel.core.arrays.events import SizeTried
 from kmeans_kernel.core.arrays.execution import Run
+from kmeans_kernel.core.arrays.matrices import Array
 from kmeans_kernel.core.arrays.rows import TrainingRows
 from kmeans_kernel.core.arrays.sphere import SphereMap
 from kmeans_kernel.core.clustering.representatives import Representatives, Start, represent
@@ -51,7 +52,7 @@ class TrainingResult:
     n_representatives: int
     held_out_error: float | None
     n_iter: npt.NDArray[np.intp]
-    deviations: npt.NDArray[np.float64]
+    deviations: Array
     relative_residual: float
     sizes: tuple[SizeTried, ...]
     seconds: dict[str, float]

@@ -135,7 +135,7 @@ def _nearest(estimator: Any, images: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
     """Return the index of the image with the highest cosine to each representative."""
     model = classifier_of(estimator).model_
     features = estimator[:-1].transform(images)
-    rows = model.on_sphere(features, np.float32)
+    rows = model.sphere_map.apply(features, np.float32)
     return np.asarray((model.directions.astype(np.float32) @ rows.T).argmax(axis=1))
 
 

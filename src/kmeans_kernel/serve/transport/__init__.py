@@ -1,1 +1,1 @@
-"""HTTP: connections, timeouts, limits, compression, errors, logs and metrics; no model is known here."""
+"""HTTP: connections, timeouts, limits, compression, errors, logs, metrics; models are unknown."""
