@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -28,20 +29,21 @@ from benchmarks import peers, plain
 from benchmarks.contest import RESULTS, Work, against_bytes, against_limit, against_rivals
 from experiments import rows as experiment
 from kmeans_kernel import KMeansKernelClassifier, paper
-from kmeans_kernel.core.arrays.samples import Labelled, Placement, Samples
-from kmeans_kernel.core.clustering.representatives import KMeans, Unwatched, represent
+from kmeans_kernel.core.arrays.execution import Run
+from kmeans_kernel.core.arrays.rows import LabelledRows
+from kmeans_kernel.core.clustering.representatives import represent
 from kmeans_kernel.core.clustering.spherical_kmeans import cluster
 from kmeans_kernel.core.kernels.gram import ExactGram, gram_matrix
 from kmeans_kernel.core.kernels.kernels import Gaussian, Polynomial
 from kmeans_kernel.core.model.fitted_model import FittedModel
 from kmeans_kernel.core.solvers.conjugate_gradients import ACCEPTABLE, solve_by_conjugate_gradients
 from kmeans_kernel.core.solvers.dual import solve_on_representatives
-from kmeans_kernel.core.solvers.nystrom import NormalEquations, WhiteBasis
+from kmeans_kernel.core.solvers.nystrom import NormalEquations, NystromBasis, whitened_blocks
 from kmeans_kernel.data import load_mnist
 from kmeans_kernel.estimators._patch_voting import extract_patches
 from kmeans_kernel.estimators.transformers._pixels import PixelNormalizer
 from kmeans_kernel.report._records import facts, in_fresh_process, read_json, version_of, write_json
-from kmeans_kernel.utils.threads import Threads
+from kmeans_kernel.utils.threads import ThreadExecutor
 
 PACKAGES = ("faiss-cpu", "superkmeans", "threadpoolctl")
 REPEATS = 3
@@ -112,7 +114,7 @@ def solve_contest(
     chosen = np.concatenate(per_class)
     directions, kernel = rows[chosen], Polynomial(4)
     targets = np.eye(10)[labels[chosen]]
-    workers = Threads()
+    workers = ThreadExecutor()
     gram = gram_matrix(directions, kernel, np.float32, workers)
     copied = gram.buffer.copy() if m <= 10_000 else None
 
@@ -163,28 +165,27 @@ def predict_contest(rows: np.ndarray, test: np.ndarray, m: int) -> dict[str, Wor
         np.matmul(test, model.directions.T, out=products)
         products @ coefficients
 
-    return {"ours": lambda: model.scores(test, Threads()), "bare": bare}
+    return {"ours": lambda: model.scores(test, ThreadExecutor()), "bare": bare}
 
 
 def samples_contest(mnist: Bunch, q: int) -> dict[str, Work]:
     """Return the fit of q representatives a class to all images, by both solvers."""
-    workers, kernel, regularization = Threads(), Gaussian(2.0), 1e-7
+    executor, kernel, regularization = ThreadExecutor(), Gaussian(2.0), 1e-7
     pixels = PixelNormalizer().fit_transform(mnist.X_train)
-    data = Labelled(pixels, mnist.y_train.astype(np.intp), np.arange(10))
-    placement = Placement(0.0)
+    samples = LabelledRows(pixels, mnist.y_train.astype(np.intp), np.arange(10))
     rngs = [np.random.default_rng(k) for k in range(10)]
-    found = represent(data, KMeans(q, "random", 1e-6, 300), placement, rngs, Unwatched(), workers)
-    samples = Samples(data, placement)
+    settings = SimpleNamespace(n_representatives=q, init="random", tol=1e-6, max_iter=300)
+    found = represent(samples, settings, rngs, Run(executor))
 
     def ours() -> None:
-        basis = WhiteBasis.of(found.directions, kernel, workers)
-        fit = solve_by_conjugate_gradients(basis, samples, found.counts, regularization, workers)
+        basis = NystromBasis.of(found.directions, kernel, executor)
+        fit = solve_by_conjugate_gradients(basis, samples, found.counts, regularization, executor)
         if fit.relative_residual > ACCEPTABLE:
             raise RuntimeError(f"conjugate gradients ended at {fit.relative_residual}")
 
     def normal() -> None:
-        basis = WhiteBasis.of(found.directions, kernel, workers)
-        NormalEquations.on(basis, samples, workers).solve(regularization)
+        basis = NystromBasis.of(found.directions, kernel, executor)
+        NormalEquations.of(whitened_blocks(basis, samples, executor)).solve(regularization)
 
     return {"ours": ours, "normal equations": normal}
 

@@ -25,7 +25,7 @@ from kmeans_kernel.core.kernels.kernels import Polynomial
 from kmeans_kernel.core.solvers.dual import solve_on_representatives
 from kmeans_kernel.data import load_mnist
 from kmeans_kernel.report._records import run_jobs
-from kmeans_kernel.utils.threads import Threads
+from kmeans_kernel.utils.threads import ThreadExecutor
 
 REPEATS = 3
 
@@ -49,7 +49,7 @@ def side_by_side(mnist: Bunch, name: str, q: int) -> Timed:
     classes = [X[mnist.y_train == k] for k in range(10)]
     return (
         lambda: [cluster_rows(rows, q) for rows in classes],
-        lambda: Threads().map(lambda rows: cluster_rows(rows, q), classes),
+        lambda: ThreadExecutor().map(lambda rows: cluster_rows(rows, q), classes),
     )
 
 
@@ -72,10 +72,12 @@ def row_threads(mnist: Bunch, name: str, q: int) -> Timed:
     """Assign the rows of one class with threaded products, or blocks of rows in threads."""
     X = features(mnist, name)[mnist.y_train == 3]
     centroids = X[:q].copy()
-    blocks = np.array_split(X, 2 * Threads().count)
+    blocks = np.array_split(X, 2 * ThreadExecutor().count)
     return (
         lambda: [assign(X, centroids) for _ in range(10)],
-        lambda: [Threads().map(lambda rows: assign(rows, centroids), blocks) for _ in range(10)],
+        lambda: [
+            ThreadExecutor().map(lambda rows: assign(rows, centroids), blocks) for _ in range(10)
+        ],
     )
 
 
@@ -121,7 +123,7 @@ def conjugate_gradients(mnist: Bunch, name: str, m: int, rank: int = 1500) -> Ti
     """Solve by Cholesky, or by conjugate gradients preconditioned by some of the columns."""
     X = features(mnist, name)
     chosen = np.concatenate([np.flatnonzero(mnist.y_train == k)[: m // 10] for k in range(10)])
-    directions, kernel, workers = X[chosen], Polynomial(4), Threads()
+    directions, kernel, workers = X[chosen], Polynomial(4), ThreadExecutor()
     targets = np.eye(10)[mnist.y_train[chosen]]
     whole = (directions @ directions.T) ** 4
     np.fill_diagonal(whole, 1 + 1e-6)

@@ -2,7 +2,8 @@
 
 docs/performance.md, reproduction.md and paper.md hold tables between markers, made from the result
 files of experiments/ and benchmarks/; docs/api.md is made from the docstrings, docs/cli.md from the
-help of the command line, docs/images from the results.
+help of the command line, docs/images from the results, and the picture and tables of
+docs/architecture.md from the code.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from sklearn.base import BaseEstimator
 from typer.main import get_command
 
 import kmeans_kernel
 from benchmarks import draw, peers
+from docs import architecture
 from experiments import draw as beyond_draw
 from experiments import images, tables
-from kmeans_kernel import paper, serve
+from kmeans_kernel import data, estimators, export, paper, report, serve
 from kmeans_kernel.cli.app import app
 from kmeans_kernel.cli.verbs.plan import size as bytes_of
 from kmeans_kernel.cli.verbs.plan import time as time_of
-from kmeans_kernel.data import _blocks as blocks
-from kmeans_kernel.data import datasets
-from kmeans_kernel.export import onnx, web
+from kmeans_kernel.core.kernels.kernels import KERNELS, kernel_parameters
 from kmeans_kernel.report import reproduction
 from kmeans_kernel.report._records import read_json, read_rows, write_json
 from kmeans_kernel.report.reproduction import _report, summary
@@ -87,13 +88,21 @@ def generated() -> dict[Path, str]:
             "sums": sums_table(),
         },
         ROOT / "docs" / "shipping.md": {"ships": ships_table()},
+        ROOT / "docs" / "architecture.md": {
+            "permissions": permissions_table(),
+            "kernels": kernels_table(),
+        },
         ROOT / "docs" / "images.md": {
             "image test": image_test_table(),
             "moved images": moved_table(),
             "images": images_table(),
         },
     }
-    files = {ROOT / "docs" / "api.md": api_page(), ROOT / "docs" / "cli.md": cli_page()}
+    files = {
+        ROOT / "docs" / "api.md": api_page(),
+        ROOT / "docs" / "cli.md": cli_page(),
+        IMAGES / "architecture.svg": architecture.picture(),
+    }
     for path, contents in parts.items():
         text = path.read_text(encoding="utf-8")
         for name, content in contents.items():
@@ -479,19 +488,19 @@ def images_table() -> str:
     found: dict[tuple[str, bool, int, float], dict[str, dict[str, Any]]] = {}
     rows = read_json(EXPERIMENTS / "images.json")["rows"]
     for row in rows:
-        key = row["features"], row["upright"], row["q"], row["border"]
+        key = row["features"], row["upright"], row["q"], row["boundary_fraction"]
         found.setdefault(key, {})[row["data"]] = row
     lines = [
-        "| | upright | Q | at the border | features | MNIST, % | Fashion-MNIST, % | training |",
+        "| | upright | Q | boundary rows | features | MNIST, % | Fashion-MNIST, % | training |",
         "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
-    for (features, upright, q, border), of in found.items():
+    for (features, upright, q, boundary_fraction), of in found.items():
         if len(of) < len(images.LOADERS):
             continue
         errors = " | ".join(f"{of[data]['error_percent']:.2f}" for data in images.LOADERS)
         seconds = max(row["fit_seconds"] for row in of.values())
         lines.append(
-            f"| {features} | {'yes' if upright else 'no'} | {q} | {border:.0%} "
+            f"| {features} | {'yes' if upright else 'no'} | {q} | {boundary_fraction:.0%} "
             f"| {of['mnist']['n_features']} "
             f"| {errors} | {seconds:.0f} s |"
         )
@@ -503,11 +512,11 @@ def rows_table() -> str:
     """Return what MNIST as plain rows came to on the validation split."""
     rows = read_json(EXPERIMENTS / "rows.json")["rows"]
     lines = [
-        "| directions | Q | at the border | γ | ε | validation error | training | prediction |",
+        "| directions | Q | boundary rows | γ | ε | validation error | training | prediction |",
         "| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     lines += [
-        f"| {row['n_components'] or 'all pixels'} | {row['q']} | {row['border']:.0%} "
+        f"| {row['n_components'] or 'all pixels'} | {row['q']} | {row['boundary_fraction']:.0%} "
         f"| {row['gamma']:g} | {row['epsilon']:g} | {row['error_percent']:.2f} % "
         f"| {row['fit_seconds']:.1f} s | {row['predict_seconds']:.2f} s |"
         for row in sorted(rows, key=lambda row: row["error_percent"], reverse=True)
@@ -527,21 +536,47 @@ def machine_note(how: str, rows: Iterable[dict[str, Any]]) -> str:
     return f"{how}; {'; others: '.join(told)}."
 
 
+def permissions_table() -> str:
+    """Return the folders and what each may import."""
+    lines = ["| folder | may import |", "| --- | --- |"]
+    for folder, allowed in architecture.PERMISSIONS.items():
+        told = ", ".join(f"`{one.replace('.', '/')}`" for one in allowed) or "numpy, scipy"
+        lines.append(f"| `{folder.replace('.', '/')}` | {told} |")
+    return "\n".join(lines)
+
+
+def kernels_table() -> str:
+    """Return the registered kernels, with their formula and parameters."""
+    lines = ["| name | class | formula | parameters |", "| --- | --- | --- | --- |"]
+    for name, kernel in KERNELS.items():
+        formula = (inspect.getdoc(kernel) or "").split(",")[0].rstrip(".")
+        ranges = [
+            f"`{one.name}` {'above' if one.metadata['above'] else 'from'} "
+            f"{one.metadata['least']:g} to {one.metadata['most']:g}"
+            for one in kernel_parameters(kernel)
+        ]
+        lines.append(f"| `{name}` | `{kernel.__name__}` | {formula} | {', '.join(ranges)} |")
+    return "\n".join(lines)
+
+
 def api_page() -> str:
     """Return the reference of the public names, from their docstrings."""
     parts = ["# Reference", "", "Made from the docstrings by `make docs`."]
-    for name in kmeans_kernel.__all__:
-        member = getattr(kmeans_kernel, name)
-        if inspect.isclass(member):
-            parts += entry(f"kmeans_kernel.{name}", member, signature(name, member))
-            parts += methods(member)
-        elif inspect.isfunction(member):
-            parts += entry(f"kmeans_kernel.{name}", member, signature(name, member))
-    for module in (paper, datasets, blocks, onnx, web, serve):
+    told: dict[int, str] = {}
+    for module in (kmeans_kernel, estimators, paper, data, export, report, serve):
         for name in module.__all__:
             member = getattr(module, name)
             title = f"{module.__name__}.{name}"
+            if inspect.ismodule(member):
+                continue
+            if id(member) in told:
+                if module is not estimators:
+                    parts += ["", f"## {title}", "", f"The same as `{told[id(member)]}`."]
+                continue
+            told[id(member)] = title
             parts += entry(title, member, signature(name, member))
+            if isinstance(member, type) and issubclass(member, BaseEstimator):
+                parts += methods(member)
     return "\n".join(parts) + "\n"
 
 
@@ -595,7 +630,9 @@ def methods(member: type) -> list[str]:
 
 
 def signature(name: str, member: Any) -> str:
-    """Return a class or function as one would call it."""
+    """Return a class or function as one would call it; an exception by its name alone."""
+    if isinstance(member, type) and issubclass(member, Exception):
+        return name
     return f"{name}{untyped(inspect.signature(member))}"
 
 

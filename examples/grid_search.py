@@ -24,7 +24,7 @@ def main(address=None):
     model = make_pipeline(
         StandardScaler(),
         KMeansKernelClassifier(
-            regularization=1e-4, feature_scales=None, kernel="gaussian", gamma=0.5, random_state=0
+            regularization=1e-4, feature_scales=None, kernel="rbf", gamma=0.5, random_state=0
         ),
     )
     grid = {"kmeanskernelclassifier__n_representatives": [5, 10, 20, 40]}

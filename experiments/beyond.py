@@ -56,7 +56,7 @@ JOBS: list[dict[str, Any]] = [
     ),
 ]
 GIVEN: dict[str, Any] = {
-    "kernel": "gaussian", "gamma": 2.0, "regularization": 1e-6, "feature_scales": None,
+    "kernel": "rbf", "gamma": 2.0, "regularization": 1e-6, "feature_scales": None,
     "random_state": 0,
 }  # fmt: skip
 

@@ -16,7 +16,6 @@ import numpy as np
 
 from kmeans_kernel import paper
 from kmeans_kernel.core.arrays.matrices import row_blocks
-from kmeans_kernel.core.arrays.sphere import unit_rows
 from kmeans_kernel.core.model.fitted_model import FittedModel
 from kmeans_kernel.data import load_mnist
 from kmeans_kernel.report._records import run_jobs
@@ -28,7 +27,7 @@ def literal_scores(model: FittedModel, X: np.ndarray) -> np.ndarray:
     """Return for each row and class the sum over the representatives of exp(Ω a + b)."""
     scores = np.empty((len(X), len(model.classes)))
     for rows in row_blocks(len(X), 10 * len(model.directions)):
-        values = unit_rows(X[rows], model.lift, np.float64) @ model.directions.T
+        values = model.sphere_map.apply(X[rows], np.float64) @ model.directions.T
         model.kernel.apply(values)
         for k in range(len(model.classes)):
             terms = values * model.dual_coef[:, k] + model.intercept[k]

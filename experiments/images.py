@@ -40,7 +40,7 @@ LOADERS = {"mnist": load_mnist, "fashion_mnist": load_fashion_mnist}
 N_TRAIN = 50_000
 
 # What is looked at, whether on upright images, with how many representatives, the share of them at
-# the border.
+# the boundary_fraction.
 ROWS: list[tuple[str, bool, int, float]] = [
     ("pixels", False, 100, 0.0),
     ("edges, directions blunt", False, 100, 0.0),
@@ -54,7 +54,7 @@ ROWS: list[tuple[str, bool, int, float]] = [
 ]
 
 
-def pipeline(features: str, upright: bool, q: int, border: float) -> Pipeline:
+def pipeline(features: str, upright: bool, q: int, boundary_fraction: float) -> Pipeline:
     """Return the classifier of a row."""
     steps: dict[str, Any] = {
         "pixels": PixelNormalizer(),
@@ -66,7 +66,9 @@ def pipeline(features: str, upright: bool, q: int, border: float) -> Pipeline:
     return make_pipeline(
         *([Deskewer()] if upright else []),
         steps[features],
-        KMeansKernelClassifier(q, border=border, loss="squared", lift=0.0, random_state=0),
+        KMeansKernelClassifier(
+            q, boundary_fraction=boundary_fraction, loss="squared", lift=0.0, random_state=0
+        ),
     )
 
 
@@ -76,7 +78,7 @@ def moved(images: npt.NDArray[Any], rng: np.random.Generator) -> npt.NDArray[Any
     ways = rng.integers(0, 4, len(images))
     for way, (axis, step) in enumerate(((1, 1), (1, -1), (2, 1), (2, -1))):
         chosen = ways == way
-        out[chosen] = np.roll(images[chosen], step, axis)  # the border is empty
+        out[chosen] = np.roll(images[chosen], step, axis)  # the boundary_fraction is empty
     return out
 
 
@@ -88,7 +90,7 @@ def measure(data: str, test: bool = False, copies: int = 0, **row: Any) -> dict[
         rng = np.random.default_rng(0)
         train = np.concatenate([X, *(moved(X, rng) for _ in range(copies))]), np.tile(y, copies + 1)
         rest, model = (found.X_test, found.y_test), image_classifier(row["q"], random_state=0)
-        model.set_params(kmeanskernelclassifier__border=0.0)
+        model.set_params(kmeanskernelclassifier__boundary_fraction=0.0)
     elif test:
         train, rest = (X, y), (found.X_test, found.y_test)
         model = image_classifier(random_state=0)
@@ -121,8 +123,8 @@ def main() -> None:
         results, jobs = MOVED_RESULTS, [{"data": "mnist", "q": 300, "copies": 2}]
     else:
         results, jobs = RESULTS, [
-            {"data": data, "features": features, "upright": upright, "q": q, "border": border}
-            for features, upright, q, border in ROWS
+            {"data": data, "features": features, "upright": upright, "q": q, "boundary_fraction": boundary_fraction}
+            for features, upright, q, boundary_fraction in ROWS
             for data in LOADERS
         ]  # fmt: skip
     run_jobs(results, jobs, lambda job: in_fresh_process("experiments.images", job))

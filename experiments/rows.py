@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from kmeans_kernel import KMeansKernelClassifier, AGOPProjection, PixelNormalizer
+from kmeans_kernel import AGOPProjection, KMeansKernelClassifier, PixelNormalizer
 from kmeans_kernel.data import load_mnist
 from kmeans_kernel.report._records import answer, in_fresh_process, run_jobs
 
@@ -24,7 +24,7 @@ RESULTS = Path(__file__).parent / "results" / "rows.json"
 N_TRAIN = 50_000
 
 # Directions of the metric, none for the pixels as they are; representatives; the share of them at
-# the border; γ; ε.
+# the boundary_fraction; γ; ε.
 Row = tuple[int | None, int, float, float, float]
 ROWS: list[Row] = [
     (None, 500, 0.0, 2.0, 1e-6),
@@ -62,7 +62,7 @@ CHOSEN: Row = (150, 1500, 0.4, 1.0, 1e-2)
 
 
 def pipeline(
-    n_components: int | None, q: int, border: float, gamma: float, epsilon: float
+    n_components: int | None, q: int, boundary_fraction: float, gamma: float, epsilon: float
 ) -> Pipeline:
     """Return the classifier of a row; nothing is left to choose."""
     given: dict[str, Any] = {"lift": 0.0, "random_state": 0}
@@ -70,7 +70,7 @@ def pipeline(
     return make_pipeline(
         "passthrough" if n_components is None else metric,
         KMeansKernelClassifier(
-            q, border=border, kernel="gaussian", gamma=gamma, fit_on="representatives",
+            q, boundary_fraction=boundary_fraction, kernel="rbf", gamma=gamma, fit_on="representatives",
             regularization=epsilon, feature_scales=None, **given,
         ),
     )  # fmt: skip
@@ -95,7 +95,7 @@ def measure(**row: Any) -> dict[str, Any]:
 
 def main() -> None:
     """Measure what is missing."""
-    names = ("n_components", "q", "border", "gamma", "epsilon")
+    names = ("n_components", "q", "boundary_fraction", "gamma", "epsilon")
     jobs = [dict(zip(names, row, strict=True)) for row in ROWS]
     run_jobs(RESULTS, jobs, lambda job: in_fresh_process("experiments.rows", job))
 

@@ -1,4 +1,4 @@
-"""The direction of the imports and the public names."""
+"""The direction of the imports, the size of the folders, the depth of a fit, the public names."""
 
 import ast
 import doctest
@@ -6,102 +6,129 @@ import importlib
 import pkgutil
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
+from sklearn.datasets import load_iris
 
 import kmeans_kernel
+from docs.architecture import PERMISSIONS, folder_of, imports_of, modules
 
 PACKAGE = Path(kmeans_kernel.__file__).parent
 
-# Each module may import those of earlier floors and earlier ones of its own.
-FLOORS = {
-    "core": [
-        "_blocks", "_workers", "_rows", "_squash", "_sphere", "_assignment", "_spherical_kmeans",
-        "_triangles", "_kernels", "_blas", "_cholesky", "_lssvm", "_model", "_samples",
-        "_duplicates", "_ridge", "_passes", "_conjugate", "_logistic", "_stream", "_representation",
-        "_calibration", "_paths", "_holdout", "_selection", "_scales", "_stages", "_fit", "_online",
-        "_choice", "_border", "_building", "_growth", "_training",
-    ],
-    "shell": [
-        "files", "_progress", "_threads", "_lazy", "_validation", "_sources", "_settings",
-        "_starts", "explanation", "classifier", "metric", "cluster", "images", "gradients",
-        "patterns", "patches", "paper",
-    ],
-    "edges": [
-        "blocks", "distributed", "planning", "persistence._file", "persistence._values",
-        "persistence._estimators", "persistence", "datasets._idx", "datasets._progress",
-        "datasets._sources", "datasets._loaders", "datasets", "records", "tables._table",
-        "tables._content", "tables._csv", "tables._frames", "tables._arrays", "tables._blocks",
-        "tables", "evaluation", "inspection", "plots", "peers", "web._arrays", "web._frame",
-        "web._content", "web._html", "web._page", "web", "onnx._graph", "onnx._score",
-        "onnx._steps", "onnx._transformers", "onnx._voting", "onnx._converters", "onnx",
-        "serve._refusals", "serve._threads", "serve._limits", "serve._packed", "serve._tensors",
-        "serve._models", "serve._csv", "serve._requests",
-        "serve._batches", "serve._metrics", "serve._logs", "serve._service", "serve._gate",
-        "serve._answers", "serve._document", "serve._page", "serve._app", "serve._door",
-        "serve._server", "serve", "reproduction._points",
-        "reproduction._measure", "reproduction._report", "reproduction", "reproduction.__main__",
-        "cli", "cli._signals", "cli._output", "cli._reading", "cli._large", "cli.fit",
-        "cli.predict", "cli.evaluate", "cli.inspect", "cli.data", "cli.reproduce", "cli.bench",
-        "cli.plan", "cli.export", "cli.serve", "cli.app", "cli.__main__",
-    ],
-}  # fmt: skip
-ORDER = [name for floor in FLOORS.values() for name in floor]
+# Packages whose `__all__` is what a user may import, and whose names are in docs/api.md.
+PUBLIC = ("", ".paper", ".data", ".estimators", ".export", ".report", ".serve")
 
 
-def imports(name):
-    path = PACKAGE / (name.replace(".", "/") + ".py")
-    path = path if path.exists() else PACKAGE / name / "__init__.py"
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{name}: imports are written in full"
-            yield node.module
-
-
-def test_every_module_has_its_floor():
-    found = pkgutil.walk_packages([str(PACKAGE)], "kmeans_kernel.")
-    assert {module.name.removeprefix("kmeans_kernel.") for module in found} == set(ORDER)
-
-
-@pytest.mark.parametrize("name", ORDER)
-def test_imports_point_inward(name):
-    for imported in imports(name):
-        if imported.startswith("kmeans_kernel."):
-            inner = imported.removeprefix("kmeans_kernel.")
-            assert ORDER.index(inner) < ORDER.index(name), f"{name} imports {inner}"
-        if name in FLOORS["core"]:
+@pytest.mark.parametrize("name", modules())
+def test_imports_stay_within_the_permissions(name):
+    folder = folder_of(name)
+    for imported in imports_of(name):
+        if imported.split(".")[0] == "kmeans_kernel":
+            target = folder_of(imported)
+            allowed = target == folder or target in PERMISSIONS[folder]
+            assert allowed, f"{name} imports {imported}, and {folder} may not import {target}"
+        elif folder.startswith("core"):
             root = imported.split(".")[0]
-            assert root in {"numpy", "scipy", "kmeans_kernel", *sys.stdlib_module_names}
+            assert root in {"numpy", "scipy", *sys.stdlib_module_names}, f"{name} imports {root}"
 
 
-def test_the_contents_pages_list_the_public_names():
-    """A name without an underscore is either in `__all__` or a module on the way to one."""
-    for name in kmeans_kernel.__all__:
-        assert getattr(kmeans_kernel, name) is not None
-    assert set(kmeans_kernel.__all__) <= set(dir(kmeans_kernel))
+def test_the_permissions_point_one_way():
+    """Each folder may import folders listed before it, so there is no cycle."""
+    order = list(PERMISSIONS)
+    for folder, allowed in PERMISSIONS.items():
+        assert all(order.index(one) < order.index(folder) for one in allowed), folder
+    assert {folder_of(name) for name in modules()} == set(order)
+
+
+def test_no_import_hides_in_a_string_of_the_core_or_the_estimators():
+    for folder in ("core", "estimators"):
+        for path in (PACKAGE / folder).rglob("*.py"):
+            names = {node.id for node in ast.walk(ast.parse(path.read_text()))
+                     if isinstance(node, ast.Name)}  # fmt: skip
+            assert not names & {"import_module", "__import__", "find_spec"}, path
+
+
+def test_folders_are_small():
+    folders = [path for path in [PACKAGE, *PACKAGE.rglob("*")] if path.is_dir()]
+    for folder in folders:
+        entries = [path for path in folder.iterdir() if path.name != "__pycache__"]
+        assert len([path for path in entries if path.is_file()]) <= 15, folder
+        if folder == PACKAGE:
+            assert len(entries) <= 12
+
+
+class Trace:
+    """Own files, kinds of records and own frames on the stack while a function runs."""
+
+    def __init__(self, function):
+        self.files, self.records, self.depth = set(), set(), 0
+        sys.setprofile(self._profile)
+        try:
+            function()
+        finally:
+            sys.setprofile(None)
+
+    def _profile(self, frame, event, _):
+        if event != "call":
+            return
+        code = frame.f_code
+        if code.co_name in ("__init__", "__new__"):
+            own = frame.f_locals
+            kind = type(own["self"]) if "self" in own else own.get("_cls", own.get("cls"))
+            if getattr(kind, "__module__", "").startswith("kmeans_kernel"):
+                self.records.add(kind)
+        if not code.co_filename.startswith(str(PACKAGE)):
+            return
+        self.files.add(code.co_filename)
+        depth = 0
+        while frame is not None:
+            depth += frame.f_code.co_filename.startswith(str(PACKAGE))
+            frame = frame.f_back
+        self.depth = max(self.depth, depth)
+
+
+def test_a_default_fit_is_shallow():
+    """A reader who follows a fit of a small table meets few files, records and calls."""
+    X, y = load_iris(return_X_y=True)
+    classifier = kmeans_kernel.KMeansKernelClassifier(random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit = Trace(lambda: classifier.fit(X, y))
+    assert len(fit.files) <= 22, sorted(fit.files)
+    assert len(fit.records) <= 20, sorted(map(str, fit.records))
+    assert fit.depth <= 22
+    assert len(Trace(lambda: classifier.predict(X)).files) <= 8
+
+
+def test_every_public_name_exists_and_is_in_the_reference():
+    reference = (PACKAGE.parents[1] / "docs" / "api.md").read_text()
+    for suffix in PUBLIC:
+        module = importlib.import_module(f"kmeans_kernel{suffix}")
+        assert sorted(module.__all__) == list(module.__all__), module
+        assert set(module.__all__) <= set(dir(module))
+        for name in module.__all__:
+            value = getattr(module, name)
+            assert value is not None
+            top = f".{name}" in PUBLIC or suffix == ".estimators"
+            assert top or f"## {module.__name__}.{name}\n" in reference, (module.__name__, name)
+    assert set(kmeans_kernel.estimators.__all__) - set(kmeans_kernel.__all__) == {
+        "Contribution", "Explanation",
+    }  # fmt: skip
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         kmeans_kernel.nonsense  # noqa: B018
-    modules = {name for name in ORDER if "." not in name}
-    assert public_names(kmeans_kernel) - modules == set(kmeans_kernel.__all__) - modules
-    assert public_names(kmeans_kernel.data.datasets) == set(kmeans_kernel.data.datasets.__all__)
-    defined = {
-        name
-        for name in public_names(kmeans_kernel.paper)
-        if getattr(kmeans_kernel.paper, name).__module__ == "kmeans_kernel.paper"
-    }
-    assert defined == set(kmeans_kernel.paper.__all__)
 
 
-def public_names(module):
-    ours = (key for key, value in vars(module).items() if "kmeans_kernel" in home(value))
-    return {key for key in ours if not key.startswith("_")}
-
-
-def home(value):
-    return getattr(value, "__module__", None) or getattr(value, "__name__", "")
+def test_modules_below_public_packages_are_private():
+    """A user finds names in contents pages; files below them have an underscore."""
+    contents = {"transformers", "datasets", "tables", "model_file", "onnx", "web", "reproduction",
+                "transport", "protocol"}  # fmt: skip
+    for suffix in PUBLIC[2:]:
+        package = importlib.import_module(f"kmeans_kernel{suffix}")
+        for module in pkgutil.walk_packages(package.__path__):
+            name = module.name.split(".")[-1]
+            assert name.startswith("_") or name in contents, f"{suffix}.{name}"
 
 
 def test_import_has_no_side_effects_and_needs_no_extra():
@@ -114,23 +141,13 @@ def test_import_has_no_side_effects_and_needs_no_extra():
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "classifier",
-        "metric",
-        "cluster",
-        "images",
-        "gradients",
-        "patterns",
-        "patches",
-        "persistence",
-        "onnx",
-        "web",
-    ],
-)
+WITH_EXAMPLES = [name for name in modules() if ">>> " in
+                 Path(importlib.util.find_spec(name).origin).read_text()]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WITH_EXAMPLES)
 def test_the_examples_in_the_docstrings_run(name):
-    results = doctest.testmod(importlib.import_module(f"kmeans_kernel.{name}"))
+    results = doctest.testmod(importlib.import_module(name))
     assert results.attempted > 0
     assert results.failed == 0
 

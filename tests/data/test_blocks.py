@@ -10,12 +10,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import RobustScaler, StandardScaler
 
 from kmeans_kernel import KMeansKernelClassifier
-from kmeans_kernel.core.arrays.executor import ALONE
-from kmeans_kernel.core.arrays.samples import Labelled
+from kmeans_kernel.core.arrays.execution import SERIAL
+from kmeans_kernel.core.arrays.rows import LabelledRows
 from kmeans_kernel.core.arrays.sphere import unit_rows
-from kmeans_kernel.core.arrays.stream import joined
+from kmeans_kernel.core.arrays.stream import concatenate_rows
 from kmeans_kernel.core.clustering.assignment import nearest_sums
-from kmeans_kernel.data._blocks import ArrayBlocks, Blocks, Check, ParquetBlocks
+from kmeans_kernel.data._blocks import ArrayBlocks, BlockCheck, LocalSource, ParquetBlocks
 from kmeans_kernel.data._pipelines import fit_pipeline
 from tests.models import GIVEN, assert_same, fit
 from tests.reference import spherical_kmeans as twin
@@ -47,7 +47,9 @@ def test_blocks_give_the_model_of_all_rows(table, options, rows):
     assert_same(fit(ArrayBlocks(X, y, rows=rows), **options), fit(X, y, **options), X)
 
 
-@pytest.mark.parametrize("options", [{}, {"fit_on": "representatives"}, {"squash": "learned"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"fit_on": "representatives"}, {"feature_transform": "asinh"}]
+)
 def test_what_is_chosen_is_the_same(table, options):
     X, y = table
     blocks, whole = fit(ArrayBlocks(X, y, rows=100), **options), fit(X, y, **options)
@@ -62,7 +64,7 @@ def test_a_smaller_problem_is_drawn_from_the_blocks(table, monkeypatch):
     monkeypatch.setattr("kmeans_kernel.core.training.tuning._MOST_REPRESENTATIVES", 12)
     options = {"loss": "squared", "feature_scales": None}
     assert_same(fit(ArrayBlocks(X, y, rows=90), **options), fit(X, y, **options), X)
-    monkeypatch.setattr("kmeans_kernel.core.arrays.samples._SHUFFLED", 10)
+    monkeypatch.setattr("kmeans_kernel.core.arrays.rows._SHUFFLED", 10)
     assert_same(fit(ArrayBlocks(X, y, rows=90), **options), fit(X, y, **options), X)
 
 
@@ -127,7 +129,7 @@ def test_a_large_memory_map_is_read_in_blocks(table, tmp_path, monkeypatch):
     small = fit(mapped, y, **GIVEN)
     assert not seen
     monkeypatch.setattr("kmeans_kernel.data._sources.READ_WHOLE_UP_TO", 1000)
-    monkeypatch.setattr("kmeans_kernel.data._sources.BLOCK_BYTES", 5000)
+    monkeypatch.setattr("kmeans_kernel.data._blocks.BLOCK_BYTES", 5000)
     large = fit(mapped, y, **GIVEN)
     assert seen
     assert_same(large, small, X)
@@ -215,7 +217,7 @@ class Shuffled:
 
 @pytest.mark.parametrize("blocks", [Once, Shuffled])
 def test_blocks_that_change_are_refused(table, blocks):
-    with pytest.raises(ValueError, match="not the same at every visit"):
+    with pytest.raises(ValueError, match="not the same in every pass"):
         fit(blocks(*table), **GIVEN)
 
 
@@ -268,8 +270,8 @@ def test_what_needs_memory_is_refused(table):
     blocks = ArrayBlocks(X, y, rows=100)
     with pytest.raises(ValueError, match="'auto' needs rows in memory"):
         fit(blocks, n_representatives="auto")
-    with pytest.raises(ValueError, match="border=0.5 needs rows in memory"):
-        fit(blocks, border=0.5)
+    with pytest.raises(ValueError, match="boundary_fraction=0.5 needs rows in memory"):
+        fit(blocks, boundary_fraction=0.5)
     with pytest.raises(ValueError, match="class_weight of 0"):
         fit(blocks, class_weight={"ape": 0.0})
     with pytest.raises(ValueError, match="must be in these: call fit"):
@@ -298,22 +300,22 @@ def test_only_the_blocks_that_are_wanted_are_looked_at():
             return [number]
 
     source = [(np.ones((3, 2)), np.arange(3))] * 5
-    assert Blocks(source, Check("it")).sum(Part(), frozenset({1, 3})) == [1, 3]
+    assert LocalSource(source, BlockCheck("it")).sum(Part(), frozenset({1, 3})) == [1, 3]
     assert looked == [1, 3]
-    assert Blocks([], Check("it"), ALONE).sum(Part()) is None
+    assert LocalSource([], BlockCheck("it"), SERIAL).sum(Part()) is None
 
 
-def test_a_visit_is_told(table, capsys):
+def test_progress_of_a_pass_is_written(table, capsys):
     X, y = table
     fit(ArrayBlocks(X, y, rows=100), verbose=True, **GIVEN)
     said = capsys.readouterr().err
-    assert "visit 1: 700 of 700 rows" in said
-    assert "visit 2: 700 of 700 rows" in said
+    assert "pass 1: 700 of 700 rows" in said
+    assert "pass 2: 700 of 700 rows" in said
     assert "solving for 24 representatives" in said
 
 
 def test_rows_are_joined_with_their_weights():
-    one = Labelled(np.ones((2, 1)), np.zeros(2, dtype=int), np.arange(2))
-    two = Labelled(np.ones((1, 1)), np.ones(1, dtype=int), np.arange(2), np.array([3.0]))
-    assert joined([one, two]).weight_of_each.tolist() == [1.0, 1.0, 3.0]
-    assert joined([one, one]).weights is None
+    one = LabelledRows(np.ones((2, 1)), np.zeros(2, dtype=int), np.arange(2))
+    two = LabelledRows(np.ones((1, 1)), np.ones(1, dtype=int), np.arange(2), np.array([3.0]))
+    assert concatenate_rows([one, two]).row_weights.tolist() == [1.0, 1.0, 3.0]
+    assert concatenate_rows([one, one]).weights is None

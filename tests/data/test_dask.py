@@ -17,9 +17,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from kmeans_kernel import KMeansKernelClassifier
-from kmeans_kernel.data._dask import Partitions
+from kmeans_kernel.core.arrays.events import KMeansIteration, SolveStarted
+from kmeans_kernel.core.arrays.execution import listening
+from kmeans_kernel.data._dask import DaskSource
 from kmeans_kernel.data._pipelines import fit_pipeline
-from kmeans_kernel.estimators._progress import Silent, watched_by
 from tests.models import GIVEN, assert_same, fit
 
 
@@ -231,12 +232,12 @@ def test_an_error_of_ours_is_not_tried_again(table):
             tries.append(number)
             raise RuntimeError("no")
 
-    from kmeans_kernel.data._blocks import Check
+    from kmeans_kernel.data._blocks import BlockCheck
 
     X, y = table
     block = (dask.delayed(X), dask.delayed(y))
     with dask.config.set(scheduler="sync"), pytest.raises(RuntimeError, match="no"):
-        Partitions([block], Check("it")).sum(Bad())
+        DaskSource([block], BlockCheck("it")).sum(Bad())
     assert tries == [0]
 
 
@@ -253,7 +254,7 @@ def lazy_blocks(n_blocks=8, n=6000):
     return X, y
 
 
-class Killer(Silent):
+class Killer:
     """Kills a worker in the middle of K-means, and another in the middle of the fit."""
 
     def __init__(self, client):
@@ -264,13 +265,12 @@ class Killer(Silent):
         self.killed.append(pids[0])
         threading.Timer(0.15, os.kill, (pids[0], signal.SIGKILL)).start()
 
-    def iteration(self, label, n_iter, deviation):
-        if n_iter == 2 and not self.killed:
+    def __call__(self, event):
+        if isinstance(event, KMeansIteration) and event.n_iter == 2 and not self.killed:
             self._kill_soon()
-
-    def solving(self, m):
-        self.client.wait_for_workers(2)
-        self._kill_soon()
+        elif isinstance(event, SolveStarted):
+            self.client.wait_for_workers(2)
+            self._kill_soon()
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -287,7 +287,7 @@ def test_a_worker_that_dies_costs_a_recomputation_not_the_fit():
     ):
         killer = Killer(client)
         before = set(client.run(os.getpid).values())
-        with watched_by(lambda sizes: killer):
+        with listening(lambda sizes: killer):
             found = fit(X, y, **options)
         time.sleep(0.3)
         assert len(killer.killed) == 2

@@ -3,8 +3,9 @@ import pytest
 from sklearn.datasets import make_classification
 
 from kmeans_kernel import KMeansKernelClassifier, load_model, save_model
+from kmeans_kernel.core.arrays.events import KMeansIteration
+from kmeans_kernel.core.arrays.execution import listening
 from kmeans_kernel.data._blocks import ArrayBlocks
-from kmeans_kernel.estimators._progress import Silent, watched_by
 
 GIVEN = {"gamma": 1.0, "regularization": 1e-3, "feature_scales": None, "random_state": 0}
 
@@ -36,7 +37,9 @@ def test_a_loaded_model_is_started_from(table, tmp_path):
 
 def test_more_representatives_start_from_fewer(table):
     X, y = table
-    model = KMeansKernelClassifier(10, warm_start=True, squash="learned", **GIVEN).fit(X, y)
+    model = KMeansKernelClassifier(10, warm_start=True, feature_transform="asinh", **GIVEN).fit(
+        X, y
+    )
     model.set_params(n_representatives=20).fit(X, y)
     assert len(model.representatives_) == 60
     model.set_params(n_representatives=5).fit(X, y)
@@ -57,10 +60,9 @@ def test_other_features_are_refused(table):
         model.fit(X[:, :5], y)
 
 
-class Interrupting(Silent):
-    def iteration(self, label, n_iter, deviation):
-        if n_iter == 6:
-            raise KeyboardInterrupt
+def interrupt(event):
+    if isinstance(event, KMeansIteration) and event.n_iter == 6:
+        raise KeyboardInterrupt
 
 
 def test_an_interrupted_fit_is_resumed(table, tmp_path, monkeypatch):
@@ -68,7 +70,7 @@ def test_an_interrupted_fit_is_resumed(table, tmp_path, monkeypatch):
     monkeypatch.setattr("kmeans_kernel.estimators._checkpoint._SECONDS_BETWEEN", 0.0)
     blocks, file = ArrayBlocks(X, y, rows=400), tmp_path / "fit.npz"
     whole = KMeansKernelClassifier(30, **GIVEN).fit(blocks)
-    with watched_by(lambda sizes: Interrupting()), pytest.raises(KeyboardInterrupt):
+    with listening(lambda sizes: interrupt), pytest.raises(KeyboardInterrupt):
         KMeansKernelClassifier(30, **GIVEN).fit(blocks, checkpoint=file)
     assert file.exists()
     resumed = KMeansKernelClassifier(30, **GIVEN).fit(blocks, checkpoint=file)
@@ -81,7 +83,7 @@ def test_a_checkpoint_of_another_fit_is_refused(table, tmp_path, monkeypatch):
     X, y = table
     monkeypatch.setattr("kmeans_kernel.estimators._checkpoint._SECONDS_BETWEEN", 0.0)
     file = tmp_path / "fit.npz"
-    with watched_by(lambda sizes: Interrupting()), pytest.raises(KeyboardInterrupt):
+    with listening(lambda sizes: interrupt), pytest.raises(KeyboardInterrupt):
         KMeansKernelClassifier(30, **GIVEN).fit(ArrayBlocks(X, y), checkpoint=file)
     with pytest.raises(ValueError, match="3 classes and 8 features, not 3 and 5"):
         KMeansKernelClassifier(30, **GIVEN).fit(ArrayBlocks(X[:, :5], y), checkpoint=file)

@@ -5,11 +5,11 @@ from sklearn.exceptions import SkipTestWarning
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 from kmeans_kernel import (
+    AGOPProjection,
     Deskewer,
     EdgePatterns,
     FourierFeatures,
     KMeansKernelClassifier,
-    AGOPProjection,
     OrientedGradients,
     PatchVotingClassifier,
     PixelNormalizer,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kmeans_kernel import paper
-from tests.reference import lssvm as twin
+from tests.reference import dual as twin
 
 pytestmark = [pytest.mark.mnist, pytest.mark.slow]
 

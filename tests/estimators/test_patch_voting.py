@@ -87,7 +87,7 @@ def test_rows_lists_and_images_are_the_same(digits, fitted):
 
 def test_blocks_do_not_show(digits, fitted, monkeypatch):
     whole = fitted.predict_proba(digits.X_test[:40])
-    monkeypatch.setattr("kmeans_kernel.core.arrays.blocking.BLOCK_ENTRIES", 200)
+    monkeypatch.setattr("kmeans_kernel.core.arrays.matrices.BLOCK_ENTRIES", 200)
     np.testing.assert_allclose(fitted.predict_proba(digits.X_test[:40]), whole, atol=1e-9)
 
 

@@ -9,8 +9,8 @@ OPTIONS = [
     {"fit_on": "representatives"},
     {"init": "k-means++", "feature_scales": "learned"},
     {"class_weight": "balanced"},
-    {"squash": "learned", "loss": "squared"},
-    {"n_representatives": "auto", "kernel": "gaussian", "loss": "squared", "feature_scales": None},
+    {"feature_transform": "asinh", "loss": "squared"},
+    {"n_representatives": "auto", "kernel": "rbf", "loss": "squared", "feature_scales": None},
 ]
 
 

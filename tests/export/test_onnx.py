@@ -27,10 +27,10 @@ from sklearn.preprocessing import (
 
 import kmeans_kernel
 from kmeans_kernel import (
+    AGOPProjection,
     Deskewer,
     FourierFeatures,
     KMeansKernelClassifier,
-    AGOPProjection,
     OrientedGradients,
     PatchVotingClassifier,
     PixelNormalizer,
@@ -118,7 +118,7 @@ def test_raw_scores_are_those_of_the_table(name):
 
 PIPELINES = {
     "classifier": KMeansKernelClassifier(5, random_state=0),
-    "laplace": classifier(kernel="laplace"),
+    "laplace": classifier(kernel="laplacian"),
     "logistic": classifier(loss="logistic"),
     "steep": make_pipeline(PixelNormalizer(), classifier(regularization=1e-12, gamma=0.01)),
     "passthrough": make_pipeline(
@@ -181,9 +181,9 @@ def assert_votes_alike(voting, X, labels, probabilities):
 def test_tables(load, dtype):
     data = load()
     y, X = data.target_names[data.target], data.data.astype(dtype)
-    model = classifier(feature_scales="learned", squash="learned", lift="auto")
+    model = classifier(feature_scales="learned", feature_transform="asinh", lift="auto")
     estimator = make_pipeline(StandardScaler(), model).fit(X[::2], y[::2])
-    assert model.squashed_
+    assert model.feature_transform_ == "asinh"
     assert model.feature_scales_ is not None
     labels, probabilities = run(to_onnx(estimator, dtype=dtype), X, dtype)
     assert_alike(estimator, X, labels, probabilities)

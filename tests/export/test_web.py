@@ -34,7 +34,7 @@ from kmeans_kernel.export.web._page import _model_tree
 from tests import vectors
 from tests.browser import chromium, draw
 
-SOURCES = files("kmeans_kernel.export.web") / "page"
+SOURCES = files("kmeans_kernel.export.web") / "scripts"
 
 
 @pytest.fixture(scope="module")
@@ -83,8 +83,8 @@ def mnist_page(mnist, tmp_path_factory):
 def classifier(q):
     """Return a classifier with all parameters given, which fits fast."""
     return KMeansKernelClassifier(
-        q, kernel="gaussian", gamma=1.0, regularization=1e-3, loss="squared", feature_scales=None,
-        squash=None, random_state=0,
+        q, kernel="rbf", gamma=1.0, regularization=1e-3, loss="squared", feature_scales=None,
+        feature_transform=None, random_state=0,
     )  # fmt: skip
 
 
@@ -125,7 +125,7 @@ def test_scores_are_those_of_the_table(name, script):
           const model = new FittedModel({
             directions: flat(one.directions), dualCoef: flat(one.dual_coef),
             intercept: one.intercept, kernel: one.kernel, lift: one.lift,
-            temperature: one.temperature, scales: one.feature_scales, squash: one.squash });
+            temperature: one.temperature, scales: one.feature_scales, asinh: one.asinh });
           return one.rows.map((row) => {
             const values = model.kernelValues(Float64Array.from(row));
             const scores = model.scoresOf(values);

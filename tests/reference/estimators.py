@@ -10,10 +10,9 @@ from tests.reference.spherical_kmeans import dot
 
 
 def kernel_function(tree):
-    if tree["kind"] == "Polynomial":
-        return lambda cosine: kernels.polynomial(cosine, tree["degree"])
-    function = {"Gaussian": kernels.gaussian, "Laplacian": kernels.laplacian}[tree["kind"]]
-    return lambda cosine: function(cosine, tree["gamma"])
+    values = dict(tree)
+    function = _KERNELS[values.pop("name")]
+    return lambda cosine: function(cosine, **values)
 
 
 def features(tree, arrays, X, place=""):
@@ -31,9 +30,9 @@ def scores(tree, arrays, X, place=""):
         last = len(tree["steps"]) - 1
         rows = features(tree, arrays, X, place)
         return scores(tree["steps"][last][1], arrays, rows, f"{place}steps.{last}.")
-    squash = None
-    if f"{place}squash_centers" in arrays:
-        squash = {name: arrays[f"{place}squash_{name}"] for name in ("centers", "widths", "gains")}
+    asinh = None
+    if f"{place}asinh_centers" in arrays:
+        asinh = {name: arrays[f"{place}asinh_{name}"] for name in ("centers", "widths", "gains")}
     return model.scores(
         X,
         arrays[f"{place}directions"],
@@ -42,7 +41,7 @@ def scores(tree, arrays, X, place=""):
         kernel_function(tree["kernel"]),
         tree["lift"],
         arrays.get(f"{place}feature_scales"),
-        squash,
+        asinh,
     )
 
 
@@ -122,6 +121,13 @@ def _scaled(tree, arrays, X, place):
     scales = arrays.get(f"{place}scale_", [1.0] * d)
     return [[(x - m) / s for x, m, s in zip(row, means, scales, strict=True)] for row in X]
 
+
+_KERNELS = {
+    "poly": kernels.polynomial,
+    "rbf": kernels.gaussian,
+    "laplacian": kernels.laplacian,
+    "exponential_power": kernels.exponential_power,
+}
 
 _STEPS = {
     "PixelNormalizer": _pixels,

@@ -13,6 +13,21 @@ def objective(a, b, K, omega, codes, weights, regularization, delta):
     return total / weights.sum() + 0.5 * regularization * penalty
 
 
+def loss_sums(inner, intercept, features, codes, weights):
+    """Loss, weight and gradients by the intercept and by `inner`, sample by sample."""
+    loss, weight = 0.0, 0.0
+    by_intercept, by_inner = np.zeros_like(intercept), np.zeros_like(inner)
+    for one, code, w in zip(features, codes, weights, strict=True):
+        powers = np.exp(one @ inner + intercept)
+        probabilities = powers / powers.sum()
+        loss -= w * np.log(probabilities[code])
+        weight += w
+        slope = w * (probabilities - np.eye(len(intercept))[code])
+        by_intercept += slope
+        by_inner += np.outer(one, slope)
+    return loss, weight, by_intercept, by_inner
+
+
 def solve(K, omega, codes, weights, n_classes, regularization, delta, steps=60):
     """Its minimum by Newton's method, with the whole matrix of second derivatives: (a, b)."""
     n, m = K.shape

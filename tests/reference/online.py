@@ -1,22 +1,24 @@
+"""Online training, row by row."""
+
 import numpy as np
 
 from tests.reference.spherical_kmeans import assign, dot, move_centroids
 
 
-def run(batches, most):
-    """Centroids and counts of one class after batches of unit rows, row by row."""
+def update_centroids(batches, most):
+    """Return centroids and counts of one class after batches of unit rows."""
     centroids, sums, counts = [], [], []
     for batch in batches:
         rest = []
         for row in batch:
-            like = any(dot(row, centroid) > 1 - 1e-6 for centroid in centroids)
-            if len(centroids) < most and not like:
+            known = any(dot(row, centroid) > 1 - 1e-6 for centroid in centroids)
+            if len(centroids) < most and not known:
                 centroids.append(list(row))
                 sums.append([float(v) for v in row])
                 counts.append(1)
             else:
                 rest.append(row)
-        labels, _ = assign(rest, centroids)  # all of a batch by where centroids were before it
+        labels, _ = assign(rest, centroids)  # all of a batch by the centroids before it
         for row, label in zip(rest, labels, strict=True):
             sums[label] = [s + float(v) for s, v in zip(sums[label], row, strict=True)]
             counts[label] += 1
@@ -25,8 +27,8 @@ def run(batches, most):
     return centroids, counts
 
 
-def weighted_fit(omega, targets, epsilons):
-    """The bordered system with one ε for each representative, solved whole."""
+def weighted_lssvm(omega, targets, epsilons):
+    """Solve the bordered system with one ε for each representative, whole."""
     m = len(omega)
     A = np.zeros((m + 1, m + 1))
     A[:m, :m] = omega + np.diag(epsilons)

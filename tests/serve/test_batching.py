@@ -8,9 +8,9 @@ import pytest
 
 from kmeans_kernel.serve import Limits, create_app
 from kmeans_kernel.serve._batching import _Job, choose_batch_rows, measure_batch_sizes, take_batch
-from kmeans_kernel.serve.transport._compression import negotiate_encoding
 from kmeans_kernel.serve._models import to_served_model
 from kmeans_kernel.serve.protocol._openapi import curl_command
+from kmeans_kernel.serve.transport._compression import negotiate_encoding
 from tests.serve.slow_server import Slow
 
 

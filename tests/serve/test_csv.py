@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from kmeans_kernel.serve import Limits
-from kmeans_kernel.serve.transport._errors import RequestError
 from kmeans_kernel.serve._models import to_served_model
 from kmeans_kernel.serve.protocol._requests import read_inference, read_rows
+from kmeans_kernel.serve.transport._errors import RequestError
 from tests.serve.slow_server import Slow
 
 

@@ -19,13 +19,13 @@ import orjson
 import pytest
 
 from kmeans_kernel.serve import Limits
+from kmeans_kernel.serve._models import to_served_model
+from kmeans_kernel.serve.protocol._handlers import _decompress_and_parse
+from kmeans_kernel.serve.protocol._requests import read_inference, read_rows
 from kmeans_kernel.serve.transport._compression import decompress
 from kmeans_kernel.serve.transport._connections import _HEADERS_TOO_LARGE, _TOO_MANY_CONNECTIONS
 from kmeans_kernel.serve.transport._errors import RequestError, abbreviate
-from kmeans_kernel.serve.protocol._handlers import _decompress_and_parse
 from kmeans_kernel.serve.transport._limits import MemoryBudget
-from kmeans_kernel.serve._models import to_served_model
-from kmeans_kernel.serve.protocol._requests import read_inference, read_rows
 from kmeans_kernel.serve.transport._server import _tuned_interpreter, bind, connection_limit
 from kmeans_kernel.serve.transport._thread_pool import DaemonThreadPool
 from tests.serve.processes import SERVE, connect, curl, is_closed, post, read_response, wait_for

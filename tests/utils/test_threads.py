@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from kmeans_kernel.core.arrays.executor import ALONE, shares
-from kmeans_kernel.utils.threads import CalledOff, Threads, _blas, threads_for
+from kmeans_kernel.core.arrays.execution import SERIAL, deal
+from kmeans_kernel.utils.threads import Cancelled, ThreadExecutor, _blas, threads_for
 
 
 def blas_threads():
@@ -25,49 +25,43 @@ def two_blas_threads():
         assert blas_threads() == {2}  # whatever a test did, BLAS has its threads back
 
 
-@pytest.mark.parametrize("workers", [ALONE, Threads(2), Threads(5)], ids=["alone", "two", "five"])
-def test_results_come_in_the_order_of_the_items(workers):
+@pytest.mark.parametrize(
+    "executor", [SERIAL, ThreadExecutor(2), ThreadExecutor(5)], ids=["serial", "two", "five"]
+)
+def test_results_come_in_the_order_of_the_items(executor):
     def slower_at_first(k):
         time.sleep(0.01 / (k + 1))
         return k * k
 
-    assert workers.map(slower_at_first, range(6)) == [k * k for k in range(6)]
-    assert workers.map(slower_at_first, []) == []
+    assert executor.map(slower_at_first, range(6)) == [k * k for k in range(6)]
+    assert executor.map(slower_at_first, []) == []
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 7])
-@pytest.mark.parametrize("n", [0, 1, 5, 12])
-def test_shares_hold_every_item_once(count, n):
-    dealt = shares(range(n), Threads(count))
-    assert len(dealt) == count
-    assert sorted(item for share in dealt for item in share) == list(range(n))
-
-
-def test_there_are_as_many_as_blas_has():
-    assert Threads().count == 2
+def test_threads_are_as_many_as_blas_has():
+    assert ThreadExecutor().count == 2
     with threadpool_limits(1):
-        assert Threads().count == 1
-    together = threading.Barrier(2, timeout=10)
-    Threads().map(lambda _: together.wait(), range(2))  # would wait for ever if one by one
+        assert ThreadExecutor().count == 1
+    both_run = threading.Barrier(2, timeout=10)
+    ThreadExecutor().map(lambda _: both_run.wait(), range(2))  # would wait for ever if one by one
 
 
-def test_blas_is_single_threaded_inside():
-    seen = Threads().map(lambda _: (blas_threads(), Threads().count), range(4))
+def test_blas_is_single_threaded_inside_pieces():
+    seen = ThreadExecutor().map(lambda _: (blas_threads(), ThreadExecutor().count), range(4))
     assert seen == [({1}, 1)] * 4
 
 
-def test_a_second_one_does_without_and_both_leave_blas_as_it_was():
+def test_a_second_executor_runs_serially_and_blas_is_restored():
     """In either order of leaving."""
     for first_leaves_first in (True, False):
         inside, leave = threading.Event(), threading.Event()
 
-        def other(inside=inside, leave=leave):
+        def run_second(inside=inside, leave=leave):
             with threads_for(1.0):
-                assert Threads(2).map(lambda k: k, range(3)) == [0, 1, 2]
+                assert ThreadExecutor(2).map(lambda k: k, range(3)) == [0, 1, 2]
                 inside.set()
                 leave.wait(10)
 
-        thread = threading.Thread(target=other)
+        thread = threading.Thread(target=run_second)
         with threads_for(1.0):
             thread.start()
             assert inside.wait(10)
@@ -104,8 +98,8 @@ def test_products_are_right_while_another_thread_comes_and_goes(rng):
     thread = threading.Thread(target=come_and_go)
     thread.start()
     for _ in range(200):
-        workers = Threads()
-        parts = workers.map(lambda share: X[list(share)].sum(), shares(range(40), workers))
+        executor = ThreadExecutor()
+        parts = executor.map(lambda share: X[list(share)].sum(), deal(range(40), executor))
         assert sum(parts) == pytest.approx(X.sum())
     done.set()
     thread.join()
@@ -113,7 +107,7 @@ def test_products_are_right_while_another_thread_comes_and_goes(rng):
 
 @pytest.mark.parametrize("failing", [0, 1])
 def test_a_failure_ends_the_other_pieces_and_reaches_the_caller(failing):
-    workers = Threads(2)
+    executor = ThreadExecutor(2)
     ended = []
 
     def piece(k):
@@ -122,18 +116,19 @@ def test_a_failure_ends_the_other_pieces_and_reaches_the_caller(failing):
         for _ in range(1000):
             time.sleep(0.01)
             try:
-                workers.checkpoint()
-            except CalledOff:
+                executor.raise_if_cancelled()
+            except Cancelled:
                 ended.append(k)
                 raise
 
     start = time.perf_counter()
     with pytest.raises(ZeroDivisionError):
-        workers.map(piece, range(6))
+        executor.map(piece, range(6))
     assert time.perf_counter() - start < 5
     assert len(ended) <= 2  # those at work, and none that waited
-    assert workers.map(lambda k: workers.checkpoint(), range(3)) == [None] * 3  # used again
-    ALONE.checkpoint()
+    again = executor.map(lambda k: executor.raise_if_cancelled(), range(3))
+    assert again == [None] * 3
+    SERIAL.raise_if_cancelled()
 
 
 def test_an_interrupt_ends_a_fit_soon():
@@ -155,20 +150,44 @@ def test_an_interrupt_ends_a_fit_soon():
     assert said.decode().splitlines()[-1].startswith("KeyboardInterrupt")
 
 
-def test_threads_and_one_thread_compute_the_same(rng):
+def test_products_in_threads_equal_those_in_one_thread(rng):
     X = rng.normal(size=(50, 20))
     parts = [X[k::5] for k in range(5)]
-    for alone, threaded in zip(
-        ALONE.map(lambda part: part @ X.T, parts),
-        Threads(2).map(lambda part: part @ X.T, parts),
+    for serial, threaded in zip(
+        SERIAL.map(lambda part: part @ X.T, parts),
+        ThreadExecutor(2).map(lambda part: part @ X.T, parts),
         strict=True,
     ):
-        np.testing.assert_allclose(alone, threaded, atol=1e-12)
+        np.testing.assert_allclose(serial, threaded, atol=1e-12)
 
 
 def test_little_work_gets_one_thread():
-    with threads_for(1e3) as workers:
-        assert workers.count == 1
+    with threads_for(1e3) as executor:
+        assert executor.count == 1
         assert blas_threads() == {1}
-    with threads_for(1e12) as workers:
-        assert workers.count == 2
+    with threads_for(1e12) as executor:
+        assert executor.count == 2
+
+
+def test_a_session_keeps_threads_for_many_calls():
+    executor, seen = ThreadExecutor(2), []
+
+    def piece(k):
+        seen.append((threading.get_ident(), frozenset(blas_threads())))
+        time.sleep(0.005)
+        return -k
+
+    with executor.session():
+        for _ in range(3):
+            assert executor.map(piece, range(4)) == [0, -1, -2, -3]
+        with executor.session():  # inside another it does nothing
+            assert executor.map(piece, range(2)) == [0, -1]
+        assert blas_threads() == {1}
+        with pytest.raises(ZeroDivisionError):
+            executor.map(lambda k: 1 / k, range(2))
+        assert executor.map(piece, range(2)) == [0, -1]  # a failure does not end the session
+    assert len({ident for ident, _ in seen}) == 2
+    assert {limit for _, limit in seen} == {frozenset({1})}
+    assert executor.map(piece, range(2)) == [0, -1]
+    with SERIAL.session():
+        assert SERIAL.map(abs, [-1, 2]) == [1, 2]

@@ -5,7 +5,7 @@ JavaScript of a page. What it expects comes from the slow twins in `tests/refere
 `python -m tests.vectors` writes it anew.
 
 Numbers are float64 unless an array names another type. "models" are fitted models of rows;
-"estimators" are whole ones, as `persistence.describe` gives them, of pixels or features. A label is
+"estimators" are whole ones, as `save_model` describes them, of pixels or features. A label is
 the class of the highest probability; contributions are the terms of the winner's score.
 """
 
@@ -15,8 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from kmeans_kernel import KMeansKernelClassifier
-from kmeans_kernel.core.arrays.asinh import Squash
+from kmeans_kernel.core.arrays.sphere import AsinhTransform, SphereMap
 from kmeans_kernel.core.model.fitted_model import FittedModel
+from kmeans_kernel.core.training.train import TrainingResult
 from kmeans_kernel.export.model_file._estimators import build
 from kmeans_kernel.export.model_file._file import Place
 from kmeans_kernel.export.model_file._values import build_kernel
@@ -35,7 +36,7 @@ def cases(section):
 
 def fitted_model(case):
     """The fitted model of a case."""
-    squash, scales = case["squash"], case["feature_scales"]
+    asinh, scales = case["asinh"], case["feature_scales"]
     return FittedModel(
         directions=np.array(case["directions"], dtype=float),
         representative_classes=np.array(case["representative_classes"], dtype=np.intp),
@@ -43,18 +44,33 @@ def fitted_model(case):
         dual_coef=np.array(case["dual_coef"], dtype=float),
         intercept=np.array(case["intercept"], dtype=float),
         kernel=build_kernel(case["kernel"]),
-        lift=case["lift"],
+        sphere_map=SphereMap(
+            case["lift"],
+            None if scales is None else np.array(scales, dtype=float),
+            asinh
+            and AsinhTransform(**{name: np.array(v, dtype=float) for name, v in asinh.items()}),
+        ),
         classes=np.array(case["classes"]),
         temperature=case["temperature"],
-        feature_scales=None if scales is None else np.array(scales, dtype=float),
-        squash=squash and Squash(**{name: np.array(v, dtype=float) for name, v in squash.items()}),
     )
 
 
 def classifier(case):
     """The fitted model of a case as an estimator."""
-    found = KMeansKernelClassifier()
-    found.model_ = fitted_model(case)
+    model = fitted_model(case)
+    found, n_classes = KMeansKernelClassifier(), len(model.classes)
+    found.result_ = TrainingResult(
+        model=model,
+        regularization=1e-6,
+        loss="squared",
+        n_representatives=2,
+        held_out_error=None,
+        n_iter=np.ones(n_classes, dtype=np.intp),
+        deviations=np.zeros(n_classes),
+        relative_residual=0.0,
+        sizes=(),
+        seconds={},
+    )
     found.n_features_in_ = len(case["rows"][0])
     return found
 

@@ -5,11 +5,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kmeans_kernel import (
+    AGOPProjection,
     Deskewer,
     EdgePatterns,
     FourierFeatures,
     KMeansKernelClassifier,
-    AGOPProjection,
     OrientedGradients,
     PatchVotingClassifier,
     PixelNormalizer,
@@ -25,13 +25,13 @@ def _classifier(**options):
     """A classifier that leaves nothing to choose, so that the fit is the same everywhere."""
     given = {
         "kernel": "poly", "fit_on": "representatives", "regularization": 0.1, "lift": 0.0,
-        "feature_scales": None, "squash": None, "random_state": 0,
+        "feature_scales": None, "feature_transform": None, "random_state": 0,
     }  # fmt: skip
     return KMeansKernelClassifier(2, **{**given, **options})
 
 
 def _gaussian(**options):
-    return _classifier(kernel="gaussian", gamma=0.5, lift=1.0, **options)
+    return _classifier(kernel="rbf", gamma=0.5, lift=1.0, **options)
 
 
 def _voting(classifier, **options):
@@ -70,13 +70,19 @@ _CASES = {
     "means without scales": (
         make_pipeline(StandardScaler(with_std=False), _gaussian()), (2, 4), [0, 1]),
     "standard scales, laplacian": (
-        make_pipeline(StandardScaler(), _classifier(kernel="laplace", gamma=0.5, lift=1.0)),
+        make_pipeline(StandardScaler(), _classifier(kernel="laplacian", gamma=0.5, lift=1.0)),
         (2, 4), [True, False]),
     "votes by majority": (
         _voting(make_pipeline(PixelNormalizer(), _classifier())), (5, 6), [1, 4, 7]),
     "votes by sum": (
         _voting(make_pipeline(PixelNormalizer(), _gaussian()), vote="sum"), (5, 6), ["o", "p"]),
     "votes by majority, no pipeline": (_voting(_gaussian()), (5, 6), [0, 1, 2]),
+    "standard scales, exponential power": (
+        make_pipeline(
+            StandardScaler(),
+            _classifier(kernel="exponential_power", gamma=0.5, kernel_params={"exponent": 1.5},
+                        lift=1.0)),
+        (2, 4), ["x", "y"]),
 }  # fmt: skip
 
 
@@ -100,7 +106,7 @@ def _case(seed, name, estimator, shape, labels):
         "arrays": {name: _plain(array) for name, array in arrays.items()},
         **_mixing(arrays),
         "rows": rows.tolist(),
-        **_expected(tree, arrays, rows.astype(float).tolist()),
+        **expected(tree, arrays, rows.astype(float).tolist()),
     }
 
 
@@ -137,7 +143,7 @@ def _mixing(arrays):
     return {"mixing": twin.mixing(found[0].astype(float)).tolist()} if found else {}
 
 
-def _expected(tree, arrays, rows):
+def expected(tree, arrays, rows):
     probabilities = twin.probabilities(tree, arrays, rows)
     labels = [twin.classes(tree)[row.index(max(row))] for row in probabilities]
     features = twin.features(tree, arrays, rows)

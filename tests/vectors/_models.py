@@ -8,9 +8,11 @@ from tests.reference.sphere import unit_rows
 
 _D, _M, _N = 3, 6, 5
 
-_SQUASH = {"centers": [0.5, -1.0, 0.0], "widths": [0.3, 2.0, 1.5], "gains": [1.2, 0.7, 0.9]}
+_ASINH = {"centers": [0.5, -1.0, 0.0], "widths": [0.3, 2.0, 1.5], "gains": [1.2, 0.7, 0.9]}
 
-_LAPLACE = {"kind": "Laplacian", "gamma": 0.8}
+_LAPLACE = {"name": "laplacian", "gamma": 0.8}
+
+_POWER = {"name": "exponential_power", "gamma": 0.8, "exponent": 1.4}
 
 _EXTREME = [[1e30, -2e30, 5e29], [3e-30, 1e-30, -2e-30], [1e30, 1e-30, 1.0], [0.0, 0.0, -1e-30]]
 
@@ -20,11 +22,11 @@ _EXACT = [[0.6, 0.8, 0.0], [0.0, -0.6, 0.8], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [
 
 _CASES = {
     "polynomial of degree 4": {},
-    "polynomial of degree 1": {"kernel": {"kind": "Polynomial", "degree": 1}},
-    "polynomial of degree 7": {"kernel": {"kind": "Polynomial", "degree": 7}},
+    "polynomial of degree 1": {"kernel": {"name": "poly", "degree": 1}},
+    "polynomial of degree 7": {"kernel": {"name": "poly", "degree": 7}},
     "polynomial, lifted": {"lift": 0.75},
-    "gaussian": {"kernel": {"kind": "Gaussian", "gamma": 1.3}},
-    "gaussian, lifted": {"kernel": {"kind": "Gaussian", "gamma": 4.0}, "lift": 2.0},
+    "gaussian": {"kernel": {"name": "rbf", "gamma": 1.3}},
+    "gaussian, lifted": {"kernel": {"name": "rbf", "gamma": 4.0}, "lift": 2.0},
     "laplacian": {"kernel": _LAPLACE},
     "laplacian, lifted": {"kernel": _LAPLACE, "lift": 1.5},
     "laplacian, rows that are representatives": {
@@ -33,9 +35,9 @@ _CASES = {
         "rows": [_EXACT[0], [5 * x for x in _EXACT[1]], _EXACT[5], [0.1, 0.2, 0.3]],
     },
     "scaled features": {"feature_scales": [0.25, 3.0, 1.5], "lift": 0.75},
-    "squashed": {"squash": _SQUASH, "lift": 0.75, "kernel": {"kind": "Gaussian", "gamma": 0.9}},
-    "squashed and scaled, sharp": {
-        "squash": _SQUASH,
+    "asinh": {"asinh": _ASINH, "lift": 0.75, "kernel": {"name": "rbf", "gamma": 0.9}},
+    "asinh and scales, sharp": {
+        "asinh": _ASINH,
         "feature_scales": [2.0, 0.5, 1.0],
         "lift": 1.1,
         "temperature": 0.2,
@@ -48,8 +50,15 @@ _CASES = {
     "a row of zeros, lifted": {"rows": [[0.0, 0.0, 0.0], [1.0, 2.0, 3.0]], "lift": 0.75},
     "large and tiny rows": {"rows": _EXTREME},
     "large and tiny rows, lifted": {"rows": _EXTREME, "lift": 0.75},
-    "large and tiny rows, squashed": {"rows": _EXTREME, "squash": _SQUASH, "lift": 0.75},
+    "large and tiny rows, asinh": {"rows": _EXTREME, "asinh": _ASINH, "lift": 0.75},
     "a class without representatives": {"classes": [3, 5, 8], "absent": 1},
+    "exponential power": {"kernel": _POWER},
+    "exponential power, lifted": {"kernel": {**_POWER, "exponent": 0.6}, "lift": 1.5},
+    "exponential power, rows that are representatives": {
+        "kernel": _POWER,
+        "directions": _EXACT,
+        "rows": [_EXACT[0], [5 * x for x in _EXACT[1]], _EXACT[5], [0.1, 0.2, 0.3]],
+    },
 }
 
 
@@ -62,32 +71,32 @@ def _case(seed, name, absent=None, rows=None, directions=None, **change):
     rng = np.random.default_rng(100 + seed)
     lift = change.get("lift", 0.0)
     classes = change.pop("classes", [0, 1, 2])
-    owners = np.arange(_M) % len(classes)
+    codes = np.arange(_M) % len(classes)
     dual_coef = rng.normal(size=(_M, len(classes))).round(3)
     if absent is not None:
-        owners[owners == absent] = 0
+        codes[codes == absent] = 0
         dual_coef[:, absent] = 0.0
     points = unit_rows(rng.normal(size=(_M, _D)).round(3), lift)
     return {
         "name": name,
         "directions": directions or points,
-        "representative_classes": owners.tolist(),
+        "representative_classes": codes.tolist(),
         "representative_counts": rng.integers(1, 9, _M).tolist(),
         "dual_coef": dual_coef.tolist(),
         "intercept": rng.normal(size=len(classes)).round(3).tolist(),
-        "kernel": {"kind": "Polynomial", "degree": 4},
+        "kernel": {"name": "poly", "degree": 4},
         "lift": 0.0,
         "classes": classes,
         "temperature": 1.0,
         "feature_scales": None,
-        "squash": None,
+        "asinh": None,
         **change,
         "rows": rows or rng.normal(size=(_N, _D)).round(3).tolist(),
     }
 
 
 def _expected(case):
-    where = case["lift"], case["feature_scales"], case["squash"]
+    where = case["lift"], case["feature_scales"], case["asinh"]
     function = kernel_function(case["kernel"])
     parts = case["rows"], case["directions"], case["dual_coef"]
     scores = twin.scores(*parts, case["intercept"], function, *where)

@@ -27,7 +27,7 @@ def test_lazy_patches_are_the_patches(images):
         lazy.__array__(copy=False)
 
 
-def test_ours_take_lazy_rows():
+def test_our_estimators_take_lazy_rows():
     assert takes_lazy_rows(KMeansKernelClassifier())
     assert takes_lazy_rows(make_pipeline(PixelNormalizer(), KMeansKernelClassifier()))
 
@@ -44,7 +44,7 @@ def test_our_transformers_pass_lazy_rows_on(images):
         normalizer.transform(lazy_patches(images, (3, 3)))
 
 
-def test_the_classifier_makes_each_class_once(images):
+def test_each_class_is_made_once(images):
     whole, made = extract_patches(images, (4, 4)), []
     labels = np.repeat([0, 1, 2], len(whole) // 3)
 

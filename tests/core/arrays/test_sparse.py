@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from kmeans_kernel import KMeansKernelClassifier, SphericalKMeans
-from kmeans_kernel.core.arrays import sparse as rows_of
+from kmeans_kernel.core.arrays import matrices
 from kmeans_kernel.core.arrays.rows import merge_equal_rows
 from kmeans_kernel.core.arrays.sphere import unit_rows
 from kmeans_kernel.core.clustering.assignment import (
@@ -28,7 +28,7 @@ def both(rng):
 @pytest.mark.parametrize("lift", [0.0, 0.7])
 @pytest.mark.parametrize("scaled", [False, True])
 @pytest.mark.parametrize("size", [1.0, 1e200, 1e-200])
-def test_unit_rows(both, lift, scaled, size, rng):
+def test_unit_rows_of_sparse_and_dense_rows_agree(both, lift, scaled, size, rng):
     X, S = both
     scales = rng.random(30) + 0.5 if scaled else None
     found = unit_rows(size * S, size * lift, np.float64, scales)
@@ -37,25 +37,25 @@ def test_unit_rows(both, lift, scaled, size, rng):
     np.testing.assert_allclose(found.toarray(), expected, atol=1e-12)
 
 
-def test_operations(both, rng):
+def test_operations_on_sparse_and_dense_rows_agree(both, rng):
     X, S = both
     Y, partners = rng.normal(size=(9, 30)), rng.integers(0, 9, 80)
     out = np.empty((80, 9))
-    np.testing.assert_allclose(rows_of.multiply_into(out, S, Y), X @ Y.T)
+    np.testing.assert_allclose(matrices.multiply_into(out, S, Y), X @ Y.T)
     np.testing.assert_allclose(
-        rows_of.paired_products(S, Y, partners), rows_of.paired_products(X, Y, partners)
+        matrices.paired_products(S, Y, partners), matrices.paired_products(X, Y, partners)
     )
-    np.testing.assert_allclose(rows_of.squared_lengths(S), (X**2).sum(axis=1))
-    np.testing.assert_allclose(rows_of.largest_entries(S), np.abs(X).max(axis=1))
+    np.testing.assert_allclose(matrices.squared_lengths(S), (X**2).sum(axis=1))
+    np.testing.assert_allclose(matrices.largest_entries(S), np.abs(X).max(axis=1))
     np.testing.assert_allclose(
-        rows_of.scale_columns(S, np.arange(30.0)).toarray(), X * np.arange(30)
+        matrices.scale_columns(S, np.arange(30.0)).toarray(), X * np.arange(30)
     )
-    assert rows_of.row_width(X) == 30
-    assert rows_of.row_width(S) == S.nnz // 80
-    assert rows_of.row_width(sp.csr_array((5, 7))) == 1
+    assert matrices.row_width(X) == 30
+    assert matrices.row_width(S) == S.nnz // 80
+    assert matrices.row_width(sp.csr_array((5, 7))) == 1
 
 
-def test_assignment_and_sums(both, rng):
+def test_assignments_and_sums_of_sparse_and_dense_rows_agree(both, rng):
     U = unit_rows(both[0], 1.0, np.float64)
     S = sp.csr_array(U)
     centroids, weights = unit_rows(rng.normal(size=(6, 31)), dtype=np.float64), rng.random(80)
@@ -91,8 +91,8 @@ def test_equal_rows_are_merged(both):
 # Rows of counts have ties, which rounding breaks: other clusters in a fold may choose another λ. So
 # most of it is given.
 OPTIONS = [
-    {"kernel": "gaussian", "feature_scales": None},
-    {"kernel": "laplace", "gamma": 0.5, "regularization": 1e-4, "loss": "logistic",
+    {"kernel": "rbf", "feature_scales": None},
+    {"kernel": "laplacian", "gamma": 0.5, "regularization": 1e-4, "loss": "logistic",
      "feature_scales": None},
     {"fit_on": "representatives", "lift": 0.0},
     {"init": "k-means++", "kernel": "poly"},
@@ -103,7 +103,7 @@ OPTIONS = [
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_matrix, sp.coo_array])
-def test_the_classifier_gives_the_same(options, kind, rng):
+def test_classifiers_of_sparse_and_dense_rows_agree(options, kind, rng):
     X = rng.poisson(0.3, size=(300, 20)).astype(float)
     y = (X[:, :5].sum(axis=1) > X[:, 5:10].sum(axis=1)).astype(int)
     options = {"n_representatives": 10, "random_state": 0, **options}
@@ -119,7 +119,7 @@ def test_the_classifier_gives_the_same(options, kind, rng):
     )
 
 
-def test_clustering_gives_the_same(both):
+def test_clusterings_of_sparse_and_dense_rows_agree(both):
     X, S = both
     dense, sparse = (SphericalKMeans(5, random_state=0).fit(rows) for rows in (X, S))
     np.testing.assert_array_equal(dense.labels_, sparse.labels_)
@@ -143,7 +143,7 @@ def test_stored_zeros_and_unsorted_indices_do_not_matter(rng):
     np.testing.assert_array_equal(messy.indices, before)
 
 
-def test_entries_that_are_not_finite_are_refused():
+def test_nonfinite_entries_are_refused():
     X = sp.csr_array(np.array([[0.0, np.nan], [1.0, 0.0]]))
     with pytest.raises(ValueError, match="NaN or infinity among its stored entries"):
         KMeansKernelClassifier().fit(X, [0, 1])

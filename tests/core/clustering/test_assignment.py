@@ -79,7 +79,7 @@ def test_reassign_equals_assign_over_many_moves(push, q, dtype):
         assert_bounds_hold(X, centroids, found)
 
 
-def test_reassign_does_skip(monkeypatch):
+def test_reassign_skips_most_products(monkeypatch):
     """When few centroids move, far fewer products are computed than the dense algorithm would."""
     X, centroids = sphere(2000, 8), sphere(100, 8, 1)
     before = assign(X, centroids)
@@ -91,7 +91,7 @@ def test_reassign_does_skip(monkeypatch):
     assert sum(compared) < 400
 
 
-def test_the_assignment_before_is_left_alone():
+def test_the_assignment_before_is_not_modified():
     X, centroids = sphere(300, 4), sphere(20, 4, 1)
     before = assign(X, centroids)
     kept = [before.labels.copy(), before.near.copy(), before.far.copy()]
@@ -108,12 +108,12 @@ def test_rows_without_direction_stay_with_the_first():
     np.testing.assert_array_equal(reassign(X, moved, before, turns).labels, 0)
 
 
-def test_sums_equal_the_twin_and_are_kept_up(rng, monkeypatch):
+def test_sums_equal_the_twin_before_and_after_updates(rng, monkeypatch):
     X = sphere(60, 4, dtype=np.float32)
     before, after = rng.integers(7, size=(2, 60))
     weights = rng.random(60)
     for entries in (1 << 20, 40):
-        monkeypatch.setattr("kmeans_kernel.core.arrays.blocking.BLOCK_ENTRIES", entries)
+        monkeypatch.setattr("kmeans_kernel.core.arrays.matrices.BLOCK_ENTRIES", entries)
         sums = cluster_sums(X, before, 7, weights)
         assert sums.dtype == np.float64
         np.testing.assert_allclose(sums, twin.cluster_sums(X, before, 7, weights), atol=1e-12)

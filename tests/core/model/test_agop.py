@@ -1,14 +1,20 @@
 import numpy as np
 import pytest
 
-from kmeans_kernel.core.arrays.sphere import unit_rows
-from kmeans_kernel.core.kernels.kernels import Gaussian, Laplacian, Polynomial
-from kmeans_kernel.core.model.agop import learn_scales, outer_gradients, squared_gradients
+from kmeans_kernel.core.arrays.sphere import AsinhTransform, SphereMap, unit_rows
+from kmeans_kernel.core.kernels.kernels import ExponentialPower, Gaussian, Laplacian, Polynomial
+from kmeans_kernel.core.model.agop import (
+    average_gradient_outer_product,
+    learn_scales,
+    squared_gradients,
+)
 from kmeans_kernel.core.model.fitted_model import FittedModel
-from tests.reference import scales as twin
+from tests.reference import agop as twin
+
+PLAIN = Gaussian(2.0)
 
 
-def model(rng, kernel=Gaussian(2.0), lift=1.0, scales=None, dual=None):  # noqa: B008
+def model(rng, kernel=PLAIN, lift=1.0, scales=None, dual=None, asinh=None):
     points = rng.normal(size=(9, 4))
     return FittedModel(
         directions=unit_rows(points, lift, np.float64, scales),
@@ -17,19 +23,24 @@ def model(rng, kernel=Gaussian(2.0), lift=1.0, scales=None, dual=None):  # noqa:
         dual_coef=rng.normal(size=(9, 3)) if dual is None else dual,
         intercept=rng.normal(size=3),
         kernel=kernel,
-        lift=lift,
+        sphere_map=SphereMap(lift, scales, asinh),
         classes=np.arange(3),
-        feature_scales=scales,
     )
 
 
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr("kmeans_kernel.core.model.agop._BLOCK_ROWS", 8)
+
+
 @pytest.mark.parametrize(
-    "kernel", [Gaussian(0.5), Gaussian(4.0), Laplacian(1.0), Polynomial(4)], ids=str
+    "kernel",
+    [Gaussian(0.5), Gaussian(4.0), Laplacian(1.0), ExponentialPower(1.0, 1.5), Polynomial(4)],
+    ids=str,
 )
 @pytest.mark.parametrize("lift", [0.0, 1.5])
 @pytest.mark.parametrize("scaled", [False, True])
-def test_gradients_equal_differences(kernel, lift, scaled, rng, monkeypatch):
-    monkeypatch.setattr("kmeans_kernel.core.model.agop._BLOCK_ROWS", 8)
+def test_squared_gradients_equal_differences(kernel, lift, scaled, rng):
     scales = np.array([0.5, 1.0, 2.0, 0.1]) if scaled else None
     found, X = model(rng, kernel, lift, scales), rng.normal(size=(20, 4))
     np.testing.assert_allclose(
@@ -38,12 +49,30 @@ def test_gradients_equal_differences(kernel, lift, scaled, rng, monkeypatch):
 
 
 @pytest.mark.parametrize("lift", [0.0, 1.5])
-def test_outer_products_equal_those_of_differences(lift, rng, monkeypatch):
-    monkeypatch.setattr("kmeans_kernel.core.model.agop._BLOCK_ROWS", 8)
-    found, X, weights = model(rng, lift=lift), rng.normal(size=(20, 4)), rng.random(20)
-    outer = outer_gradients(found, X, weights)
+def test_gradients_are_by_the_features_after_the_asinh_transform(lift, rng):
+    asinh = AsinhTransform(rng.normal(size=4), rng.uniform(0.5, 2, 4), rng.uniform(0.5, 2, 4))
+    found, X, weights = model(rng, lift=lift, asinh=asinh), rng.normal(size=(20, 4)), np.ones(20)
+
+    def scores(transformed):
+        return found.scores(asinh.invert(transformed))
+
+    expected = twin.squared_gradients(scores, asinh.apply(X))
+    np.testing.assert_allclose(squared_gradients(found, X), expected, rtol=1e-5, atol=1e-7)
+    outer = twin.average_gradient_outer_product(scores, asinh.apply(X), weights)
     np.testing.assert_allclose(
-        outer, twin.outer_gradients(found.scores, X, weights), rtol=1e-5, atol=1e-7
+        average_gradient_outer_product(found, X, weights), outer, rtol=1e-5, atol=1e-7
+    )
+
+
+@pytest.mark.parametrize("lift", [0.0, 1.5])
+def test_average_gradient_outer_product_equals_that_of_differences(lift, rng):
+    found, X, weights = model(rng, lift=lift), rng.normal(size=(20, 4)), rng.random(20)
+    outer = average_gradient_outer_product(found, X, weights)
+    np.testing.assert_allclose(
+        outer,
+        twin.average_gradient_outer_product(found.scores, X, weights),
+        rtol=1e-5,
+        atol=1e-7,
     )
     squared = np.average(squared_gradients(found, X), axis=0, weights=weights)
     np.testing.assert_allclose(np.diag(outer), squared)
@@ -53,13 +82,16 @@ def test_scales_are_in_proportion_to_the_gradients_and_bounded_below(rng):
     X, weights = rng.normal(size=(50, 4)), rng.random(50)
     found = model(rng)
     scales = learn_scales(found, X, weights)
-    steepness = np.sqrt(np.average(squared_gradients(found, X), axis=0, weights=weights))
-    np.testing.assert_allclose(scales / scales.max(), steepness / steepness.max())
+    importance = np.sqrt(np.average(squared_gradients(found, X), axis=0, weights=weights))
+    np.testing.assert_allclose(scales / scales.max(), importance / importance.max())
     assert (scales**2).mean() == pytest.approx(1.0)
+    np.testing.assert_allclose(scales, twin.learn_scales(found.scores, X, weights), rtol=1e-5)
     blind = model(rng, scales=np.array([1.0, 1.0, 1.0, 1e-9]))
-    assert learn_scales(blind, X, weights).min() >= 1e-3 * learn_scales(blind, X, weights).max()
+    bounded = learn_scales(blind, X, weights)
+    assert bounded.min() >= 1e-3 * bounded.max()
+    np.testing.assert_allclose(bounded, twin.learn_scales(blind.scores, X, weights), rtol=1e-5)
 
 
-def test_a_model_that_says_nothing_keeps_the_features_as_they_are(rng):
+def test_scales_of_a_constant_model_are_ones(rng):
     found = model(rng, dual=np.zeros((9, 3)))
     np.testing.assert_array_equal(learn_scales(found, rng.normal(size=(5, 4)), np.ones(5)), 1.0)

@@ -3,16 +3,23 @@ import dataclasses
 import numpy as np
 import pytest
 
-from kmeans_kernel.core.arrays.executor import ALONE
-from kmeans_kernel.core.arrays.sphere import unit_rows
+from kmeans_kernel.core.arrays.execution import SERIAL
+from kmeans_kernel.core.arrays.sphere import AsinhTransform, SphereMap, unit_rows
 from kmeans_kernel.core.kernels.kernels import Polynomial
-from kmeans_kernel.core.model.fitted_model import FittedModel
+from kmeans_kernel.core.model.fitted_model import FittedModel, margins
+from kmeans_kernel.utils.threads import ThreadExecutor
 from tests.reference import kernels as naive_kernels
 from tests.reference import model as twin
 
+SCALES = [0.5, 2.0, 1.0]
+ASINH = {"centers": [0.5, -1.0, 0.0], "widths": [0.3, 2.0, 1.5], "gains": [1.2, 0.7, 0.9]}
 
-def model(lift=0.0, dtype=np.float64, m=8, d=3, n_classes=3, temperature=0.5):
+
+def model(
+    lift=0.0, dtype=np.float64, m=8, d=3, n_classes=3, temperature=0.5, scales=None, asinh=None
+):
     rng = np.random.default_rng(0)
+    transform = asinh and AsinhTransform(**{name: np.array(v) for name, v in asinh.items()})
     return FittedModel(
         directions=unit_rows(rng.normal(size=(m, d)), lift, dtype),
         representative_classes=np.arange(m) % n_classes,
@@ -20,72 +27,105 @@ def model(lift=0.0, dtype=np.float64, m=8, d=3, n_classes=3, temperature=0.5):
         dual_coef=rng.normal(size=(m, n_classes)),
         intercept=rng.normal(size=n_classes),
         kernel=Polynomial(3),
-        lift=lift,
+        sphere_map=SphereMap(lift, None if scales is None else np.array(scales), transform),
         classes=np.array(["a", "b", "c"]),
         temperature=temperature,
     )
 
 
+def cubed(cosine):
+    return naive_kernels.polynomial(cosine, 3)
+
+
+@pytest.mark.parametrize("executor", [SERIAL, ThreadExecutor(2)], ids=["serial", "threads"])
+@pytest.mark.parametrize(
+    ("scales", "asinh"), [(None, None), (SCALES, None), (None, ASINH), (SCALES, ASINH)]
+)
 @pytest.mark.parametrize("lift", [0.0, 1.5])
 @pytest.mark.parametrize("columns", [1024, 3])
-def test_scores_and_probabilities_equal_the_twin(lift, columns, monkeypatch):
-    monkeypatch.setattr("kmeans_kernel.core.arrays.blocking.BLOCK_ENTRIES", 4 * columns)
+def test_scores_and_probabilities_equal_the_twin(
+    lift, scales, asinh, columns, executor, monkeypatch
+):
+    monkeypatch.setattr("kmeans_kernel.core.arrays.matrices.BLOCK_ENTRIES", 4 * columns)
     monkeypatch.setattr("kmeans_kernel.core.model.fitted_model._BLOCK_COLUMNS", columns)
     monkeypatch.setattr("kmeans_kernel.core.model.fitted_model._BLOCK_ROWS", 2)
     X = np.vstack([np.random.default_rng(1).normal(size=(9, 3)), np.zeros((1, 3))])
-    fitted = model(lift)
-    expected = twin.scores(
-        X,
-        fitted.directions,
-        fitted.dual_coef,
-        fitted.intercept,
-        lambda c: naive_kernels.polynomial(c, 3),
-        lift,
-    )
-    found = fitted.scores(X)
+    fitted = model(lift, scales=scales, asinh=asinh)
+    directions, dual_coef, where = fitted.directions, fitted.dual_coef, (lift, scales, asinh)
+    expected = twin.scores(X, directions, dual_coef, fitted.intercept, cubed, *where)
+    found = fitted.scores(X, executor)
     np.testing.assert_allclose(found, expected, atol=1e-12)
     proba = [twin.probabilities(row, 0.5) for row in expected]
     np.testing.assert_allclose(fitted.probabilities(found), proba, atol=1e-12)
+    of_class = np.arange(10) % 3
+    terms = fitted.contributions(X, of_class)
+    naive = twin.contributions(X, directions, dual_coef, of_class, cubed, *where)
+    np.testing.assert_allclose(terms, naive, atol=1e-12)
+    totals = terms.sum(axis=1) + fitted.intercept[of_class]
+    np.testing.assert_allclose(totals, found[np.arange(10), of_class], atol=1e-12)
+
+
+def test_margins_equal_the_twin(rng):
+    scores = np.vstack([rng.normal(size=(20, 4)), np.zeros((1, 4))])
+    np.testing.assert_array_equal(margins(scores), [twin.margin(row) for row in scores])
+    np.testing.assert_array_equal(margins(scores[:, :2]), [twin.margin(r) for r in scores[:, :2]])
 
 
 @pytest.mark.parametrize("rows", [np.float32, np.float64])
 @pytest.mark.parametrize("own", [np.float32, np.float64])
-def test_float64_only_when_rows_and_representatives_are(rows, own):
+def test_scores_are_float64_only_when_rows_and_representatives_are(rows, own):
     X = np.random.default_rng(1).normal(size=(5, 3))
     scores = model(dtype=own).scores(X.astype(rows))
     assert scores.dtype == (np.float64 if rows == own == np.float64 else np.float32)
     np.testing.assert_allclose(scores, model().scores(X), atol=1e-5)
 
 
-def test_float64_where_float32_would_be_noise():
+def test_scores_are_float64_where_the_error_of_float32_is_large():
     X = np.random.default_rng(1).normal(size=(5, 3)).astype(np.float32)
-    quiet = model(dtype=np.float32)
-    assert not quiet.needs_float64
-    alike = dataclasses.replace(
-        quiet, dual_coef=1e6 * quiet.dual_coef, intercept=1e6 * quiet.intercept
+    small = model(dtype=np.float32)
+    assert not small.needs_float64
+    scaled = dataclasses.replace(
+        small, dual_coef=1e6 * small.dual_coef, intercept=1e6 * small.intercept
     )
-    assert not alike.needs_float64  # margins are as much larger
-    loud = dataclasses.replace(quiet, dual_coef=quiet.dual_coef + 1e6)
-    assert loud.needs_float64
-    assert loud.scores(X).dtype == np.float64
+    assert not scaled.needs_float64  # margins are as much larger
+    large = dataclasses.replace(small, dual_coef=small.dual_coef + 1e6)
+    assert large.needs_float64
+    assert large.scores(X).dtype == np.float64
 
 
-def test_the_record_cannot_be_changed():
-    fitted = model()
+def test_model_cannot_be_changed():
+    fitted = model(1.5, scales=SCALES, asinh=ASINH)
     with pytest.raises(dataclasses.FrozenInstanceError):
-        fitted.lift = 1.0
-    with pytest.raises(ValueError, match="read-only"):
-        fitted.dual_coef[0, 0] = 1.0
+        fitted.sphere_map = SphereMap(1.0)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        fitted.sphere_map.lift = 1.0
+    for array in (
+        fitted.dual_coef,
+        fitted.sphere_map.scales,
+        fitted.sphere_map.asinh.centers,
+        fitted.sphere_map.asinh.widths,
+        fitted.sphere_map.asinh.gains,
+    ):
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 1.0
 
 
-def test_representatives_are_points_of_the_input_space():
-    fitted = model(lift=2.0)
+@pytest.mark.parametrize(
+    ("scales", "asinh"), [(None, None), (SCALES, None), (None, ASINH), (SCALES, ASINH)]
+)
+def test_representatives_are_points_of_the_input_space(scales, asinh):
+    fitted = model(lift=2.0, scales=scales, asinh=asinh)
     assert fitted.representatives.shape == (8, 3)
-    lifted = unit_rows(fitted.representatives, 2.0, np.float64)
-    np.testing.assert_allclose(lifted, fitted.directions, atol=1e-12)
+    naive = twin.on_sphere(fitted.representatives, 2.0, scales, asinh)
+    np.testing.assert_allclose(naive, fitted.directions, atol=1e-12)
+    mapped = fitted.sphere_map.apply(fitted.representatives, np.float64)
+    np.testing.assert_allclose(mapped, fitted.directions, atol=1e-12)
+    if scales is None and asinh is None:
+        lifted = unit_rows(fitted.representatives, 2.0, np.float64)
+        np.testing.assert_allclose(lifted, fitted.directions, atol=1e-12)
 
 
-def test_float64_decides_where_two_scores_are_as_near_as_rounding():
+def test_float64_decides_where_two_scores_differ_by_no_more_than_rounding():
     """Two classes whose scores differ by less than float32 can tell, at many rows."""
     rng = np.random.default_rng(0)
     directions = unit_rows(rng.normal(size=(700, 20)), dtype=np.float32)
@@ -97,13 +137,13 @@ def test_float64_decides_where_two_scores_are_as_near_as_rounding():
         dual_coef=np.hstack([dual, dual + 1e-9 * rng.normal(size=(700, 1))]),
         intercept=np.zeros(2),
         kernel=Polynomial(4),
-        lift=0.0,
+        sphere_map=SphereMap(0.0),
         classes=np.arange(2),
     )
     X = rng.normal(size=(300, 20)).astype(np.float32)
-    exact = fitted.on_sphere(X, np.float64) @ directions.T.astype(np.float64)
+    exact = fitted.sphere_map.apply(X, np.float64) @ directions.T.astype(np.float64)
     expected = exact**4 @ fitted.dual_coef
     found = fitted.scores(X)
     assert found.dtype == np.float32
     np.testing.assert_array_equal(found, expected.astype(np.float32))
-    assert np.abs(fitted._scores(X, np.float32, ALONE) - expected).max() < fitted.noise
+    assert np.abs(fitted._scores(X, np.float32, SERIAL) - expected).max() < fitted.noise

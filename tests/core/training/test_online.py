@@ -3,17 +3,17 @@ import pytest
 from sklearn.datasets import make_blobs
 
 from kmeans_kernel import KMeansKernelClassifier, load_model, save_model
-from kmeans_kernel.core.arrays.samples import Labelled, Placement
-from kmeans_kernel.core.arrays.sphere import unit_rows
+from kmeans_kernel.core.arrays.rows import LabelledRows
+from kmeans_kernel.core.arrays.sphere import SphereMap
 from kmeans_kernel.core.kernels.kernels import Gaussian
-from kmeans_kernel.core.training.online import Online, Running
+from kmeans_kernel.core.training.online import OnlineModel
 from tests.reference import online as twin
 
 GIVEN = {"gamma": 1.0, "regularization": 1e-3, "lift": 1.0, "feature_scales": None}
 
 
 @pytest.fixture(scope="module")
-def stream():
+def data():
     X, y = make_blobs(1200, 6, centers=12, random_state=0)
     return X, y % 3
 
@@ -29,27 +29,18 @@ def run(X, y, size=100, **options):
     return found
 
 
-def test_centroids_equal_the_twin(rng):
-    U = unit_rows(rng.normal(size=(60, 4)), dtype=np.float64)
-    parts = np.split(U, [3, 5, 20, 21, 50])
-    found = Running.empty(4)
-    for part in parts:
-        found = found.after(part, np.ones(len(part)), 6)
-    centroids, counts = twin.run([part.tolist() for part in parts], 6)
-    np.testing.assert_allclose(found.centroids, centroids, atol=1e-6)
-    np.testing.assert_array_equal(found.counts, counts)
-
-
-def test_the_fit_weighs_representatives_by_their_counts(rng):
+def test_the_fit_weights_representatives_by_their_counts(rng):
     X, codes = rng.normal(size=(90, 3)), np.arange(90) % 3
-    placement, kernel = Placement(1.0), Gaussian(0.7)
-    batch = Labelled(X, codes, np.arange(3))
-    online = Online.empty(batch, kernel, 0.1, placement).after(batch, 5)
+    sphere_map, kernel = SphereMap(1.0), Gaussian(0.7)
+    batch = LabelledRows(X, codes, np.arange(3))
+    online = OnlineModel.empty(batch, kernel, 0.1, sphere_map).update(batch, 5)
     fit = online.fit()
+    assert fit.online
+    assert (fit.regularization, fit.n_representatives) == (0.1, 5)
     U = fit.model.directions
     counts = fit.model.representative_counts
     assert len(np.unique(counts)) > 1
-    a, b = twin.weighted_fit(
+    a, b = twin.weighted_lssvm(
         np.exp(-2 * 0.7 * (1 - U @ U.T)),
         np.eye(3)[fit.model.representative_classes],
         0.1 * counts.mean() / counts,
@@ -58,24 +49,25 @@ def test_the_fit_weighs_representatives_by_their_counts(rng):
     np.testing.assert_allclose(fit.model.intercept, b, atol=1e-8)
 
 
-def test_a_stream_is_nearly_as_good_as_all_rows_at_once(stream):
-    X, y = stream
+def test_online_training_is_nearly_as_good_as_a_fit(data):
+    X, y = data
     found = run(X, y)
+    assert found.online_
     whole = KMeansKernelClassifier(8, random_state=0, fit_on="representatives", **GIVEN).fit(X, y)
     assert found.score(X, y) > whole.score(X, y) - 0.02
     assert found.representative_counts_.sum() == len(X)
     assert found.representatives_.shape == (24, 6)
 
 
-def test_weights_count_as_rows(stream):
-    X, y = stream
+def test_weights_count_as_rows(data):
+    X, y = data
     weights = np.arange(len(X)) % 3
     found = KMeansKernelClassifier(8, **GIVEN).partial_fit(X, y, sample_weight=weights)
     assert found.representative_counts_.sum() == weights.sum()
 
 
-def test_what_is_left_to_choose_is_chosen_with_the_first_batch(stream):
-    X, y = stream
+def test_open_hyperparameters_are_chosen_with_the_first_batch(data):
+    X, y = data
     found = KMeansKernelClassifier(8, random_state=0).partial_fit(X[:300], y[:300])
     gamma, regularization = found.gamma_, found.regularization_
     assert found.held_out_error_ < 0.1
@@ -84,11 +76,11 @@ def test_what_is_left_to_choose_is_chosen_with_the_first_batch(stream):
     assert found.score(X, y) > 0.95
 
 
-def test_the_model_is_computed_when_it_is_needed(stream, monkeypatch):
-    X, y = stream
+def test_the_model_is_fitted_on_demand(data, monkeypatch):
+    X, y = data
     calls = []
-    fit = Online.fit
-    monkeypatch.setattr(Online, "fit", lambda *given: calls.append(1) or fit(*given))
+    fit = OnlineModel.fit
+    monkeypatch.setattr(OnlineModel, "fit", lambda *given: calls.append(1) or fit(*given))
     found = run(X, y)
     assert not calls
     found.predict(X[:5])
@@ -99,16 +91,16 @@ def test_the_model_is_computed_when_it_is_needed(stream, monkeypatch):
 
 
 @pytest.mark.parametrize("fit_on", ["samples", "representatives"])
-def test_a_stream_goes_on_from_a_fit_and_a_fit_starts_anew(stream, fit_on, tmp_path):
-    X, y = stream
+def test_online_training_goes_on_from_a_fit_and_a_fit_starts_anew(data, fit_on, tmp_path):
+    X, y = data
     found = run(X, y, fit_on=fit_on).fit(X[:600], y[:600])
     before = found.predict(X)
     save_model(found, tmp_path / "fit.model")
     found = load_model(tmp_path / "fit.model").partial_fit(X[600:605], y[600:605])
     assert found.representative_counts_.sum() == 605
     assert np.mean(found.predict(X) != before) < 0.02
-    save_model(found, tmp_path / "stream.model")
-    found = load_model(tmp_path / "stream.model")
+    save_model(found, tmp_path / "online.model")
+    found = load_model(tmp_path / "online.model")
     regularization = found.regularization_
     found.partial_fit(X[605:], y[605:])
     assert found.regularization_ == regularization
@@ -117,8 +109,8 @@ def test_a_stream_goes_on_from_a_fit_and_a_fit_starts_anew(stream, fit_on, tmp_p
     assert found.fit(X[:50], y[:50]).representative_counts_.sum() == 50
 
 
-def test_a_refused_batch_leaves_the_model_as_it_was(stream):
-    X, y = stream
+def test_a_refused_batch_leaves_the_model_as_it_was(data):
+    X, y = data
     found = KMeansKernelClassifier(8, **GIVEN).fit(X, y)
     before = found.predict(X)
     with pytest.raises(ValueError, match="not among the classes"):
@@ -126,8 +118,8 @@ def test_a_refused_batch_leaves_the_model_as_it_was(stream):
     np.testing.assert_array_equal(found.predict(X), before)
 
 
-def test_equal_rows_take_one_representative(stream):
-    X, y = stream
+def test_equal_rows_take_one_representative(data):
+    X, y = data
     first = np.concatenate([np.repeat(np.flatnonzero(y == k)[:1], 30) for k in range(3)])
     found = KMeansKernelClassifier(8, **GIVEN).partial_fit(X[first], y[first])
     found.partial_fit(X, y)
@@ -135,8 +127,8 @@ def test_equal_rows_take_one_representative(stream):
     assert np.sort(found.representative_counts_)[3:].min() > 1
 
 
-def test_a_class_may_come_late(stream, tmp_path):
-    X, y = stream
+def test_a_class_may_come_late(data, tmp_path):
+    X, y = data
     early = y < 2
     found = KMeansKernelClassifier(8, **GIVEN).partial_fit(X[early], y[early], classes=[0, 1, 2])
     assert not (found.predict(X[early]) == 2).any()
@@ -147,13 +139,13 @@ def test_a_class_may_come_late(stream, tmp_path):
     assert found.score(X, y) > 0.9
 
 
-def test_memory_does_not_grow(stream):
-    X, y = stream
+def test_memory_does_not_grow(data):
+    X, y = data
     found = run(X, y)
-    sizes = [one.sums.nbytes for one in found._online.running]
+    sizes = [one.sums.nbytes for one in found._online.centroids]
     for batch in batches(X, y):
         found.partial_fit(*batch)
-    assert [one.sums.nbytes for one in found._online.running] == sizes
+    assert [one.sums.nbytes for one in found._online.centroids] == sizes
 
 
 @pytest.mark.parametrize(
@@ -162,21 +154,21 @@ def test_memory_does_not_grow(stream):
         ({}, {"classes": [0, 1]}, "label 2, which is not among the classes \\[0, 1\\]"),
         ({"n_representatives": "auto"}, {}, "n_representatives must be a number"),
         ({"class_weight": "balanced"}, {}, "class_weight a dict or None"),
-        ({"border": 0.5}, {}, "border 0"),
+        ({"boundary_fraction": 0.5}, {}, "boundary_fraction 0"),
         ({"loss": "logistic"}, {}, "loss must not be 'logistic'"),
-        ({"squash": "learned"}, {}, "squash not 'learned'"),
+        ({"feature_transform": "asinh"}, {}, "feature_transform not 'asinh'"),
     ],
 )
-def test_what_a_stream_cannot_do_is_said(stream, options, call, message):
-    X, y = stream
+def test_parameters_unfit_for_online_training_are_refused(data, options, call, message):
+    X, y = data
     with pytest.raises(ValueError, match=message):
         KMeansKernelClassifier(**{"n_representatives": 8, **GIVEN, **options}).partial_fit(
             X, y, **call
         )
 
 
-def test_batches_must_go_on_as_they_began(stream):
-    X, y = stream
+def test_batches_unlike_the_first_are_refused(data):
+    X, y = data
     found = run(X, y)
     with pytest.raises(ValueError, match="5 features"):
         found.partial_fit(X[:, :5], y)

@@ -1,110 +1,35 @@
+from itertools import permutations, product
+
 import numpy as np
 import pytest
-from scipy.special import softmax
 
-from kmeans_kernel.core.arrays.samples import Labelled, Placement, Samples
-from kmeans_kernel.core.arrays.sphere import unit_rows
-from kmeans_kernel.core.clustering.representatives import Representation
+from kmeans_kernel.core.arrays.events import CandidateTried
 from kmeans_kernel.core.kernels.kernels import Gaussian, Laplacian
-from kmeans_kernel.core.kernels.kernels import kernel_values
-from kmeans_kernel.core.solvers.nystrom import nugget
-from kmeans_kernel.core.training.cross_validation import Fold, Folds, LeaveOneOut, hold_out
-from kmeans_kernel.core.arrays.execution import deal
-from kmeans_kernel.core.training.regularization_path import RepresentativesPath, SamplesPath
-from kmeans_kernel.core.training.search import choose, squared_losses
-from tests.reference import logistic as naive_logistic
-from tests.reference import lssvm as naive_lssvm
-from tests.reference import ridge as naive_ridge
-
-KERNEL = Gaussian(1.5)
-
-
-def samples(rng, n, n_classes=3):
-    codes = rng.integers(0, n_classes, n)
-    X = np.eye(4)[codes] + 0.5 * rng.normal(size=(n, 4))
-    data = Labelled(X, codes, np.arange(n_classes), 0.5 + rng.random(n))
-    return Samples(data, Placement(1.0))
-
-
-def basis(rng, m=10, n_classes=3):
-    owners = np.sort(rng.integers(0, n_classes, m))
-    directions = unit_rows(np.eye(4)[owners] + 0.5 * rng.normal(size=(m, 4)), 1.0, np.float64)
-    done = np.ones(n_classes, dtype=int)
-    return Representation(directions, owners, np.ones(m), done, done > 0, {})
-
-
-@pytest.mark.parametrize("regularization", [1e-4, 1e-2])
-def test_the_paths_equal_the_twins(regularization, rng):
-    train, test, representatives = samples(rng, 40), samples(rng, 15), basis(rng)
-    K = kernel_values(test.directions(), representatives.directions, KERNEL)
-    omega = kernel_values(representatives.directions, representatives.directions, KERNEL)
-
-    a, b = naive_ridge.solve(
-        kernel_values(train.directions(), representatives.directions, KERNEL),
-        omega, train.targets(), train.weights, regularization, nugget(10),
-    )  # fmt: skip
-    path = SamplesPath.of_squares(train, representatives, KERNEL)
-    found = path.scores(path.features(test.directions()), regularization)
-    np.testing.assert_allclose(found, K @ a + b, atol=1e-7)
-
-    a, b = naive_lssvm.solve(omega, np.eye(3)[representatives.owners], regularization)
-    path = RepresentativesPath.of(train, representatives, KERNEL)
-    found = path.scores(path.features(test.directions()), regularization)
-    np.testing.assert_allclose(found, K @ a + b, atol=1e-7)
-
-
-def test_leaving_one_out_equals_fitting_again(rng):
-    data, representatives = samples(rng, 40), basis(rng)
-    left_out = np.array([3, 17, 30])
-    held_out = LeaveOneOut(data, representatives, left_out)
-    expected = naive_ridge.left_out_scores(
-        kernel_values(data.directions(), representatives.directions, KERNEL),
-        kernel_values(representatives.directions, representatives.directions, KERNEL),
-        data.targets(), data.weights, 1e-3, nugget(10),
-    )  # fmt: skip
-    np.testing.assert_allclose(held_out.scores(KERNEL)(1e-3), expected[left_out], atol=1e-8)
-    np.testing.assert_array_equal(held_out.codes, data.codes[left_out])
-
-
-@pytest.mark.parametrize(
-    "path_of", [SamplesPath.of_squares, SamplesPath.of_logistic, RepresentativesPath.of]
+from kmeans_kernel.core.training.search import (
+    Candidate,
+    downhill,
+    is_significantly_lower,
+    search,
+    squared_losses,
 )
-def test_folds_predict_each_part_by_a_fit_to_the_others(path_of, rng):
-    parts = [Fold(samples(rng, 30), basis(rng), samples(rng, n)) for n in (9, 7)]
-    held_out = Folds(parts, path_of)
-    expected = []
-    for train, representatives, test in parts:
-        path = path_of(train, representatives, KERNEL)
-        expected.append(path.scores(path.features(test.directions()), 0.01))
-    np.testing.assert_allclose(held_out.scores(KERNEL)(0.01), np.concatenate(expected))
-    assert held_out.codes.shape == held_out.weights.shape == (16,)
-    for enough, n_folds in ((1, 1), (9, 1), (10, 2), (100, 2)):
-        assert held_out.holding_out(enough).folds == parts[:n_folds]
 
 
-def test_a_logistic_path_gives_what_its_problem_does(rng):
-    train, test, representatives = samples(rng, 40), samples(rng, 15), basis(rng)
-    K = kernel_values(test.directions(), representatives.directions, KERNEL)
-    omega = kernel_values(representatives.directions, representatives.directions, KERNEL)
-    a, b = naive_logistic.solve(
-        kernel_values(train.directions(), representatives.directions, KERNEL),
-        omega, train.codes, train.weights, 3, 1e-2, nugget(10),
-    )  # fmt: skip
-    path = SamplesPath.of_logistic(train, representatives, KERNEL)
-    T = path.features(test.directions())
-    path.scores(T, 1e-1)  # the next starts from here
-    found = softmax(path.scores(T, 1e-2), axis=1)
-    np.testing.assert_allclose(found, softmax(K @ a + b, axis=1), atol=0.02)
-
-
-def test_squared_losses_are_those_of_one_and_zero():
+def test_targets_of_squared_losses_are_one_and_zero():
     scores = np.array([[0.9, 0.2], [0.5, -1.0]])
     found = squared_losses(scores, np.array([0, 1]), np.ones(2))
     np.testing.assert_allclose(found, [0.1**2 + 0.2**2, 0.5**2 + 2.0**2])
 
 
+def test_loss_and_error_of_a_candidate_are_weighted_means():
+    scores, codes = np.array([[2.0, 1.0], [0.0, 1.0], [3.0, 1.0]]), np.array([0, 0, 1])
+    losses, weights = np.array([1.0, 2.0, 4.0]), np.array([2.0, 1.0, 5.0])
+    candidate = Candidate(Gaussian(1.0), 0.1, losses, scores, codes, weights)
+    assert candidate.mean_loss == pytest.approx((2 + 2 + 20) / 8)
+    assert candidate.error == pytest.approx((1 + 5) / 8)
+
+
 class Valley:
-    """Held-out samples whose error is known: least at one width and one regularisation."""
+    """Held-out samples of known error, least at one width and one regularization."""
 
     codes = np.zeros(4, dtype=int)
     weights = np.ones(4)
@@ -123,27 +48,27 @@ class Valley:
         return at
 
 
-def lengths(scores, codes, weights):
+def squared_scores(scores, codes, weights):
     return (scores**2).sum(axis=1)
 
 
-FAMILY = [Gaussian]
+RBF, LAPLACIAN = Gaussian(1.0), Laplacian(1.0)
 
 
 @pytest.mark.parametrize("width", [-3, 0, 2, 3, 7, 10])
 @pytest.mark.parametrize("power", [-16, -9, -8, 0, 2])
-def test_the_walk_finds_the_valley(width, power):
+def test_the_search_finds_the_valley(width, power):
     valley = Valley(width, power)
-    heard = []
-    found = choose(
-        valley, FAMILY, None, losses=lengths,
-        on_trial=lambda kernel, loss: heard.append((kernel, loss)),
-    )  # fmt: skip
+    events = []
+    found = search(valley, (RBF,), None, losses=squared_scores, on_event=events.append)
     assert found.kernel == Gaussian(2.0 ** (width - 1))
     assert found.regularization == pytest.approx(10 ** (power / 2))
     assert found.mean_loss == pytest.approx(0.02)
-    assert len(valley.tried) == len(heard) <= abs(width - 2) + 3
-    near = choose(valley, FAMILY, None, near=found, losses=lengths)
+    assert len(valley.tried) == len(events) <= abs(width - 2) + 3
+    assert all(isinstance(event, CandidateTried) for event in events)
+    assert [np.log2(2 * event.kernel.gamma) for event in events] == valley.tried
+    assert min(event.loss for event in events) == found.mean_loss
+    near = search(valley, (RBF,), None, near=found, losses=squared_scores)
     assert (near.kernel, near.regularization) == (found.kernel, found.regularization)
 
 
@@ -156,59 +81,82 @@ class TwoValleys(Valley):
         return lambda regularization: at(regularization) - lower
 
 
-def test_families_compete_and_near_stays_in_its_own():
-    found = choose(TwoValleys(3, -6), [Gaussian, Laplacian], None, losses=lengths)
+def test_kernels_compete_and_near_keeps_its_own():
+    found = search(TwoValleys(3, -6), (RBF, LAPLACIAN), None, losses=squared_scores)
     assert found.kernel == Laplacian(4.0)
-    alone = choose(TwoValleys(3, -6), [Gaussian], None, losses=lengths)
-    assert alone.kernel == Gaussian(4.0)
-    near = choose(TwoValleys(3, -6), [Gaussian, Laplacian], None, losses=lengths, near=alone)
+    rbf = search(TwoValleys(3, -6), (RBF,), None, losses=squared_scores)
+    assert rbf.kernel == Gaussian(4.0)
+    near = search(TwoValleys(3, -6), (RBF, LAPLACIAN), None, losses=squared_scores, near=rbf)
     assert near.kernel == Gaussian(4.0)
 
 
-def test_what_is_given_is_not_tried():
+def test_given_hyperparameters_are_not_searched():
     valley = Valley(5, -4)
-    found = choose(valley, Gaussian(1.0), None, losses=lengths)
+    found = search(valley, Gaussian(1.0), None, losses=squared_scores)
     assert found.kernel == Gaussian(1.0)
     assert found.regularization == pytest.approx(0.01)
-    found = choose(valley, FAMILY, 1e-3, losses=lengths)
+    found = search(valley, (RBF,), 1e-3, losses=squared_scores)
     assert (found.kernel, found.regularization) == (Gaussian(16.0), 1e-3)
 
 
-def test_dealing_is_even_in_every_class(rng):
-    codes = rng.permutation(np.repeat([0, 1, 2, 3], [30, 7, 1, 2]))
-    folds = list(deal(codes, 3, rng))
-    np.testing.assert_array_equal(np.sort(np.concatenate(folds)), np.arange(40))
-    for code in range(4):
-        counts = [int((codes[fold] == code).sum()) for fold in folds]
-        assert max(counts) - min(counts) <= 1
-    assert [len(fold) for fold in deal(np.array([0, 1]), 3, rng)] == [1, 1]
+LOWEST, N_PLACES = -2, 6
 
 
-@pytest.mark.parametrize("weights", [None, "whole", "any"])
-def test_every_copy_is_held_out_once(weights, rng):
-    codes = np.repeat([0, 1], [12, 9])
-    if weights is not None:
-        weights = rng.integers(1, 5, 21) * 0.5 if weights == "whole" else rng.random(21) + 0.5
-        weights[[0, 12]] = 0.5
-    data = Labelled(np.arange(21.0)[:, None], codes, np.arange(2), weights)
-    total = np.zeros(21)
-    for rest, held in hold_out(data, 3, rng):
-        both = np.zeros(21)
-        for part in (rest, held):
-            rows = part.X[:, 0].astype(int)
-            assert (part.weight_of_each > 0).all()
-            np.testing.assert_array_equal(part.codes, codes[rows])
-            both[rows] += part.weight_of_each
-            if part is held:
-                total[rows] += part.weight_of_each
-        np.testing.assert_allclose(both, data.weight_of_each)
-    np.testing.assert_allclose(total, data.weight_of_each)
+def visits(losses, start, stride):
+    """Return the places that a walk over losses from `LOWEST` on tries, in their order."""
+    walk, visited = downhill(start, LOWEST, LOWEST + len(losses) - 1, stride), []
+    place = next(walk)
+    while place is not None:
+        visited.append(place)
+        place = walk.send(losses[place - LOWEST])
+    return visited
 
 
-def test_copies_are_what_weighs_as_much_as_several():
-    codes, classes = np.array([0, 0, 0, 1, 1]), np.arange(2)
-    data = Labelled(np.zeros((5, 1)), codes, classes, np.array([0.5, 1.0, 50.0, 1.0, 1.5]))
-    assert data.copies.tolist() == [1, 2, 30, 2, 3]
-    odd = Labelled(np.zeros((5, 1)), codes, classes, np.array([0.5, 1.0, 2.0, 1.0, 1.01]))
-    assert odd.copies.tolist() == [1, 2, 4, 1, 1]
-    assert Labelled(np.zeros((5, 1)), codes, classes).copies.tolist() == [1] * 5
+def expected_visits(losses, start, stride):
+    """Try up from the start while the loss falls; then down, unless the first step up paid."""
+    at = dict(enumerate(losses, LOWEST))
+    up, down = [start], [start]
+    while up[-1] + stride in at and (len(up) == 1 or at[up[-1]] < at[up[-2]]):
+        up.append(up[-1] + stride)
+    while down[-1] - stride in at and (len(down) == 1 or at[down[-1]] < at[down[-2]]):
+        down.append(down[-1] - stride)
+    paid = len(up) > 1 and at[up[1]] < at[start]
+    return up if paid else up + down[1:]
+
+
+STARTS = [(start, stride) for start in range(LOWEST, LOWEST + N_PLACES) for stride in (1, 2)]
+
+
+@pytest.mark.parametrize(("start", "stride"), STARTS)
+def test_a_walk_downhill_finds_the_bottom_of_every_valley(start, stride):
+    """All sequences of distinct losses that fall to one least place and rise from there."""
+    valleys = [
+        losses
+        for losses in permutations(range(N_PLACES))
+        if (np.diff(np.sign(np.diff(losses))) >= 0).all()
+    ]
+    assert len(valleys) == 2 ** (N_PLACES - 1)
+    first = start - (start - LOWEST) // stride * stride
+    for losses in valleys:
+        visited = visits(losses, start, stride)
+        assert visited == expected_visits(losses, start, stride)
+        assert len(set(visited)) == len(visited)  # none is tried twice
+        reachable = range(first, LOWEST + N_PLACES, stride)
+        best = min(reachable, key=lambda place: losses[place - LOWEST])
+        assert best in visited
+        assert len(visited) <= abs(best - start) // stride + 3
+
+
+@pytest.mark.parametrize(("start", "stride"), STARTS)
+def test_a_walk_downhill_stops_where_the_loss_does_not_fall(start, stride):
+    """All sequences of three losses, with plateaus and several valleys."""
+    for losses in product(range(3), repeat=N_PLACES):
+        assert visits(losses, start, stride) == expected_visits(losses, start, stride)
+
+
+def test_differences_within_the_noise_are_not_significant(rng):
+    old = rng.random(1000)
+    assert is_significantly_lower(old, old - 0.1, np.ones(1000))
+    assert not is_significantly_lower(old, old, np.ones(1000))
+    assert not is_significantly_lower(old, old + 0.1, np.ones(1000))
+    assert not is_significantly_lower(old, rng.permutation(old), np.ones(1000))

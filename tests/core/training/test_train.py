@@ -1,61 +1,75 @@
 import time
 import weakref
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from kmeans_kernel.core.arrays.executor import ALONE
-from kmeans_kernel.core.arrays.samples import Labelled
+from kmeans_kernel.core.arrays.events import (
+    CandidateTried,
+    ClassClustered,
+    KMeansIteration,
+    SizeTried,
+    SolveStarted,
+)
+from kmeans_kernel.core.arrays.execution import SERIAL, Run
+from kmeans_kernel.core.arrays.rows import LabelledRows
 from kmeans_kernel.core.arrays.sphere import unit_rows
-from kmeans_kernel.core.clustering.representatives import KMeans, busy_share
 from kmeans_kernel.core.clustering.spherical_kmeans import cluster
 from kmeans_kernel.core.kernels.kernels import Polynomial
-from kmeans_kernel.core.training.build import Recipe
-from kmeans_kernel.core.training.timing import Clock
-from kmeans_kernel.core.training.train import Settings, train
-from kmeans_kernel.core.training.tuning import Open
-from kmeans_kernel.estimators._progress import Silent
-from kmeans_kernel.utils.threads import Threads
-from tests.reference import lssvm as twin
+from kmeans_kernel.core.training.train import train
+from kmeans_kernel.utils.threads import ThreadExecutor
+from tests.core.training.configs import OPEN
+from tests.reference import dual as twin
 
-SETTINGS = Settings(
-    Recipe(KMeans(5, "random", 1e-6, 300), 0.0, "representatives"),
-    grows=False,
-    open_=Open(Polynomial(4), 1e-6, 0.0, None),
+CONFIG = replace(
+    OPEN,
+    n_representatives=5,
+    fit_on="representatives",
+    kernel=Polynomial(4),
+    regularization=1e-6,
+    lift=0.0,
 )
 
 
-def run(class_rows, classes, workers=ALONE):
+def labelled(class_rows, classes):
     sizes = [len(rows) for rows in class_rows]
-    data = Labelled(np.concatenate(class_rows), np.repeat(np.arange(len(sizes)), sizes), classes)
-    rngs = [np.random.default_rng(k) for k in range(len(sizes))]
-    return train(data, SETTINGS, rngs, np.random.default_rng(0), Silent(), workers)
+    codes = np.repeat(np.arange(len(sizes)), sizes)
+    return LabelledRows(np.concatenate(class_rows), codes, classes)
 
 
-@pytest.mark.parametrize("workers", [ALONE, Threads(2)], ids=["alone", "threads"])
-def test_training_is_the_stages_in_order(workers, rng):
+def run(rows, config=CONFIG, executor=SERIAL, on_event=None):
+    rngs = [np.random.default_rng(k) for k in range(len(rows.classes))]
+    return train(rows, config, rngs, Run(executor, on_event, np.random.default_rng(0)))
+
+
+@pytest.mark.parametrize("executor", [SERIAL, ThreadExecutor(2)], ids=["serial", "threads"])
+def test_training_is_the_stages_in_order(executor, rng):
     class_rows = [rng.normal(size=(n, 4)) for n in (30, 3, 50)]
-    found = run(class_rows, np.array(["a", "b", "c"]), workers)
+    found = run(labelled(class_rows, np.array(["a", "b", "c"])), executor=executor)
     model = found.model
     # the second class has fewer rows than representatives were asked for
     assert model.representative_classes.tolist() == [0] * 5 + [1] * 3 + [2] * 5
     assert model.representative_counts.sum() == 83
     for k, rows in enumerate(class_rows):
-        alone = cluster(
+        expected = cluster(
             unit_rows(rows), 5, init="random", tol=1e-6, max_iter=300, rng=np.random.default_rng(k)
         )
         own = model.directions[model.representative_classes == k]
-        np.testing.assert_allclose(own, alone.centroids, atol=1e-7)
-        assert found.n_iter[k] == alone.n_iter
+        np.testing.assert_allclose(own, expected.centroids, atol=1e-7)
+        assert found.n_iter[k] == expected.n_iter
+        assert found.deviations[k] == expected.deviation <= 1e-6
     gram = (model.directions @ model.directions.T) ** 4
     targets = np.eye(3)[model.representative_classes]
     residual = twin.relative_residual(gram, targets, 1e-6, model.dual_coef, model.intercept)
     assert residual <= 1e-6
     assert set(found.seconds) == {"sphere", "kmeans", "kernel", "solve"}
+    assert (found.n_representatives, found.regularization, found.loss) == (5, 1e-6, "squared")
+    assert (found.held_out_error, found.sizes, found.online) == (None, (), False)
 
 
-@pytest.mark.parametrize(("workers", "most"), [(ALONE, 1), (Threads(2), 2)])
-def test_no_more_classes_are_held_than_there_are_workers(workers, most, rng):
+@pytest.mark.parametrize(("executor", "most"), [(SERIAL, 1), (ThreadExecutor(2), 2)])
+def test_classes_in_memory_are_no_more_than_workers(executor, most, rng):
     held, most_held = [], []
 
     class Made:
@@ -68,37 +82,46 @@ def test_no_more_classes_are_held_than_there_are_workers(workers, most, rng):
             most_held.append(len(held))
             return made
 
-    data = Labelled(Made(), np.repeat(np.arange(8), 3000), np.arange(8))
-    rngs = [np.random.default_rng(k) for k in range(8)]
-    train(data, SETTINGS, rngs, rng, Silent(), workers)
+    run(LabelledRows(Made(), np.repeat(np.arange(8), 3000), np.arange(8)), executor=executor)
     assert max(most_held) <= most
 
 
-@pytest.mark.parametrize(
-    ("sizes", "n_workers", "share"),
-    [
-        ([5, 5], 1, 1.0),
-        ([5, 5], 2, 1.0),
-        ([6, 2, 2], 2, 10 / 12),
-        ([1, 9], 2, 10 / 18),
-        ([3], 4, 0.25),
-    ],
-)
-def test_the_share_of_time_that_workers_are_busy(sizes, n_workers, share):
-    assert busy_share(sizes, n_workers) == pytest.approx(share)
-
-
-def test_seconds_of_stages_add_up_to_what_passed(rng):
+def test_seconds_of_stages_add_up_to_the_time_that_passed(rng):
+    rows = labelled([rng.normal(size=(4000, 30)) for _ in range(4)], np.arange(4))
     start = time.perf_counter()
-    found = run([rng.normal(size=(4000, 30)) for _ in range(4)], np.arange(4), Threads(2))
+    found = run(rows, executor=ThreadExecutor(2))
     assert sum(found.seconds.values()) <= time.perf_counter() - start
 
 
-def test_a_stage_within_a_stage_counts_once():
-    clock = Clock()
-    with clock.stage("outer"):
-        with clock.stage("inner"):
-            time.sleep(0.05)
-        time.sleep(0.01)
-    assert clock.seconds["inner"] >= 0.05
-    assert clock.seconds["outer"] < 0.04
+def test_events_are_those_of_the_training(rng):
+    rows, events = labelled([rng.normal(size=(n, 4)) for n in (30, 3, 50)], np.arange(3)), []
+    found = run(rows, on_event=events.append)
+    ended = {event.label: event for event in events if isinstance(event, ClassClustered)}
+    assert {k: (one.n_rows, one.n_representatives) for k, one in ended.items()} == {
+        0: (30, 5), 1: (3, 3), 2: (50, 5),
+    }  # fmt: skip
+    for k, one in ended.items():
+        assert (one.n_iter, one.deviation) == (found.n_iter[k], found.deviations[k])
+        moves = [e for e in events if isinstance(e, KMeansIteration) and e.label == k]
+        # rows that are their own centroids do not move
+        n_moves = one.n_iter if k != 1 else 0
+        assert [move.n_iter for move in moves] == list(range(1, n_moves + 1))
+        assert not moves or moves[-1].deviation == one.deviation
+    assert events[-1] == SolveStarted(13)
+
+
+def test_a_search_reports_its_trials_and_not_their_clusterings(rng):
+    rows = labelled([rng.normal(size=(n, 4)) for n in (90, 80)], np.arange(2))
+    config, events = replace(OPEN, search_size=True), []
+    found = run(rows, config, on_event=events.append)
+    assert tuple(event for event in events if isinstance(event, SizeTried)) == found.sizes
+    assert found.n_representatives in [size.n_representatives for size in found.sizes]
+    first_clustering = next(
+        k for k, event in enumerate(events) if isinstance(event, KMeansIteration | ClassClustered)
+    )
+    kinds = {type(event) for event in events[:first_clustering]}
+    assert kinds == {CandidateTried, SizeTried}
+    assert {type(event) for event in events[first_clustering:]} == {
+        KMeansIteration, ClassClustered, SolveStarted,
+    }  # fmt: skip
+    assert "search" in found.seconds

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from kmeans_kernel import KMeansKernelClassifier, AGOPProjection
+from kmeans_kernel import AGOPProjection, KMeansKernelClassifier
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def test_the_first_component_is_the_direction_that_matters(slanted):
     assert lengths[0] == pytest.approx(1.0)
     assert (np.diff(lengths) < 0).all()
     np.testing.assert_allclose(metric.transform(X), X @ metric.components_)
-    assert metric.get_feature_names_out().tolist() == [f"learnedmetric{k}" for k in range(3)]
+    assert metric.get_feature_names_out().tolist() == [f"agopprojection{k}" for k in range(3)]
 
 
 def test_it_helps_where_features_matter_together(slanted):

@@ -46,7 +46,7 @@ def test_fourier_features_of_mnist_size_are_1176(rng):
 def test_blocks_do_not_show(rng, monkeypatch):
     X = rng.random((50, 9))
     whole = FourierFeatures().fit_transform(X)
-    monkeypatch.setattr("kmeans_kernel.core.arrays.blocking.BLOCK_ENTRIES", 30)
+    monkeypatch.setattr("kmeans_kernel.core.arrays.matrices.BLOCK_ENTRIES", 30)
     np.testing.assert_allclose(FourierFeatures().fit_transform(X), whole, rtol=1e-12)
 
 

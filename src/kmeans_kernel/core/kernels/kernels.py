@@ -76,10 +76,11 @@ def kernel_to_dict(kernel: Kernel) -> dict[str, Any]:
 
 def kernel_from_dict(tree: dict[str, Any]) -> Kernel:
     """Return the kernel that a dictionary describes; ValueError if it describes none."""
-    values = dict(tree)
-    kernel = KERNELS.get(values.pop("name", None))
+    name = tree.get("name") if isinstance(tree, dict) else tree
+    kernel = KERNELS.get(name) if isinstance(name, str) else None
     if kernel is None:
-        raise ValueError(f"its kernel is {tree.get('name')!r}")
+        raise ValueError(f"its kernel is {name!r}")
+    values = {one: value for one, value in tree.items() if one != "name"}
     if set(values) != {one.name for one in fields(kernel)}:
         raise ValueError(f"its kernel {kernel.name} has parameters {sorted(values)}")
     for one in fields(kernel):

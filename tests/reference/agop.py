@@ -12,8 +12,8 @@ def squared_gradients(scores, X, step=1e-5):
     return found
 
 
-def outer_gradients(scores, X, weights, step=1e-5):
-    """The same differences, each row's times each other's, in the mean over the rows."""
+def average_gradient_outer_product(scores, X, weights, step=1e-5):
+    """The outer products of the same differences, summed over classes, averaged over rows."""
     d = X.shape[1]
     slopes = [(scores(X + step * e) - scores(X - step * e)) / (2 * step) for e in np.eye(d)]
     found = np.zeros((d, d))
@@ -22,3 +22,10 @@ def outer_gradients(scores, X, weights, step=1e-5):
             products = (slopes[i] * slopes[j]).sum(axis=1)
             found[i, j] = sum(w * p for w, p in zip(weights, products, strict=True)) / sum(weights)
     return found
+
+
+def learn_scales(scores, X, weights):
+    """Root-mean-square gradients, at least a thousandth of the largest, of mean square one."""
+    roots = np.sqrt(np.diag(average_gradient_outer_product(scores, X, weights)))
+    kept = [max(root, 1e-3 * max(roots)) for root in roots]
+    return np.array(kept) / np.sqrt(sum(scale**2 for scale in kept) / len(kept))

@@ -1,8 +1,10 @@
+"""The asinh transform, number by number."""
+
 import math
 
 
-def squash(column, weights):
-    """One feature, number by number; whole weights are copies."""
+def learn_and_apply(column, weights):
+    """Transform a feature by its own median and width; whole weights are copies."""
     copies = sorted(x for x, w in zip(column, weights, strict=True) for _ in range(w))
     center = lower_median(copies)
     off = sorted(abs(x - center) for x in copies if x != center)
@@ -13,8 +15,16 @@ def squash(column, weights):
     return [math.asinh((x - center) / width) / deviation for x in column]
 
 
-def squashed(row, centers, widths, gains):
-    """One row, feature by feature, by what was learned."""
+def has_long_tail(column, weights):
+    """Say whether a value is more than five widths from the median."""
+    copies = sorted(x for x, w in zip(column, weights, strict=True) for _ in range(w))
+    center = lower_median(copies)
+    off = sorted(abs(x - center) for x in copies if x != center)
+    return bool(off) and off[-1] > 5 * 1.4826 * lower_median(off)
+
+
+def apply(row, centers, widths, gains):
+    """Transform a row, feature by feature, by a transform that was learned."""
     far = [(x - center) / width for x, center, width in zip(row, centers, widths, strict=True)]
     return [gain * math.asinh(x) for x, gain in zip(far, gains, strict=True)]
 

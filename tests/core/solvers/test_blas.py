@@ -1,0 +1,96 @@
+"""Each routine on tiles inside a larger array, whose other entries must stay as they are."""
+
+import numpy as np
+import pytest
+
+from kmeans_kernel.core.solvers.blas import (
+    divide_from_left,
+    divide_from_right,
+    factor_tile,
+    subtract_product,
+    subtract_square,
+)
+from tests.reference import cholesky as twin
+
+pytestmark = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+
+
+@pytest.fixture
+def tolerance(dtype):
+    return 1e-4 if dtype == np.float32 else 1e-12
+
+
+def inside(values, dtype):
+    """A larger Fortran-ordered array of ones, and the part of it that holds the values."""
+    n, m = values.shape
+    whole = np.ones((n + 5, m + 4), dtype=dtype, order="F")
+    part = whole[3 : 3 + n, 2 : 2 + m]
+    part[...] = values
+    return whole, part
+
+
+def assert_ones_outside(whole, part):
+    kept = part.copy()
+    part[...] = 1.0
+    np.testing.assert_array_equal(whole, 1.0)
+    part[...] = kept
+
+
+def positive_definite(rng, n=6):
+    A = rng.normal(size=(n, n + 2))
+    return A @ A.T + np.eye(n)
+
+
+def lower(rng, dtype, n=6):
+    """A lower triangle with numbers above the diagonal that must not be read."""
+    L = np.array(twin.factor(positive_definite(rng, n)))
+    return L, inside(L + np.triu(np.full((n, n), 1e3), 1), dtype)[1]
+
+
+def test_factor_tile_equals_the_twin(dtype, tolerance, rng):
+    H = positive_definite(rng)
+    whole, tile = inside(H, dtype)
+    assert factor_tile(tile)
+    np.testing.assert_allclose(np.tril(tile), twin.factor(H), atol=tolerance)
+    np.testing.assert_array_equal(np.triu(tile, 1), np.triu(H.astype(dtype), 1))
+    assert_ones_outside(whole, tile)
+    H[4, 4] = -1.0
+    assert twin.factor(H) is None
+    assert not factor_tile(inside(H, dtype)[1])
+
+
+@pytest.mark.parametrize("n", [1, 3])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_divide_from_left_equals_the_twin(dtype, tolerance, transposed, n, rng):
+    L, triangle = lower(rng, dtype)
+    P = rng.normal(size=(6, n))
+    whole, panel = inside(P, dtype)
+    divide_from_left(triangle, panel, transposed=transposed)
+    divide = twin.divide_from_left_transposed if transposed else twin.divide_from_left
+    np.testing.assert_allclose(panel.T, [divide(L, column) for column in P.T], atol=tolerance)
+    assert_ones_outside(whole, panel)
+
+
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_divide_from_right_equals_the_twin(dtype, tolerance, n, rng):
+    L, triangle = lower(rng, dtype)
+    P = rng.normal(size=(n, 6))
+    whole, panel = inside(P, dtype)
+    divide_from_right(triangle, panel)
+    expected = [twin.divide_from_left(L, row) for row in P]
+    np.testing.assert_allclose(panel, np.reshape(expected, (n, 6)), atol=tolerance)
+    assert_ones_outside(whole, panel)
+
+
+def test_subtracted_products_equal_numpy(dtype, tolerance, rng):
+    A, B, C, S = (rng.normal(size=shape) for shape in ((5, 3), (4, 3), (5, 4), (5, 5)))
+    (_, left), (_, right) = inside(A, dtype), inside(B, dtype)
+    whole, tile = inside(C, dtype)
+    subtract_product(tile, left, right)
+    np.testing.assert_allclose(tile, C - A @ B.T, atol=tolerance)
+    assert_ones_outside(whole, tile)
+    whole, tile = inside(S, dtype)
+    subtract_square(tile, left)
+    np.testing.assert_allclose(np.tril(tile), np.tril(S - A @ A.T), atol=tolerance)
+    np.testing.assert_array_equal(np.triu(tile, 1), np.triu(S.astype(dtype), 1))
+    assert_ones_outside(whole, tile)
