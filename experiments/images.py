@@ -123,7 +123,10 @@ def main() -> None:
         results, jobs = MOVED_RESULTS, [{"data": "mnist", "q": 300, "copies": 2}]
     else:
         results, jobs = RESULTS, [
-            {"data": data, "features": features, "upright": upright, "q": q, "boundary_fraction": boundary_fraction}
+            {
+                "data": data, "features": features, "upright": upright, "q": q,
+                "boundary_fraction": boundary_fraction,
+            }
             for features, upright, q, boundary_fraction in ROWS
             for data in LOADERS
         ]  # fmt: skip

@@ -70,8 +70,8 @@ def pipeline(
     return make_pipeline(
         "passthrough" if n_components is None else metric,
         KMeansKernelClassifier(
-            q, boundary_fraction=boundary_fraction, kernel="rbf", gamma=gamma, fit_on="representatives",
-            regularization=epsilon, feature_scales=None, **given,
+            q, boundary_fraction=boundary_fraction, kernel="rbf", gamma=gamma,
+            fit_on="representatives", regularization=epsilon, feature_scales=None, **given,
         ),
     )  # fmt: skip
 

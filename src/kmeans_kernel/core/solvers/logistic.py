@@ -197,8 +197,8 @@ class LogisticProblem:
         x0: Array = np.zeros((m + 1) * K)
         first, first_slope = loss_and_slope(x0)
         if start is not None:
-            b = start.intercept + self.mean @ start.coefficients
-            x0 = np.vstack([triangle.T @ start.coefficients, b * root]).ravel()
+            centred = start.intercept + self.mean @ start.coefficients
+            x0 = np.vstack([triangle.T @ start.coefficients, centred * root]).ravel()
         x, slope = _minimize(loss_and_slope, x0, first, tolerance, most_steps)
         length = np.linalg.norm(first_slope)
         reached = float(first * np.linalg.norm(slope) / length) if length > 0 else 0.0
