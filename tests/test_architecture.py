@@ -126,7 +126,7 @@ def test_modules_below_public_packages_are_private():
                 "transport", "protocol"}  # fmt: skip
     for suffix in PUBLIC[2:]:
         package = importlib.import_module(f"kmeans_kernel{suffix}")
-        for module in pkgutil.walk_packages(package.__path__):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             name = module.name.split(".")[-1]
             assert name.startswith("_") or name in contents, f"{suffix}.{name}"
 

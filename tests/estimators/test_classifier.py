@@ -14,8 +14,8 @@ from sklearn.preprocessing import StandardScaler
 
 from kmeans_kernel import KMeansKernelClassifier, paper
 from kmeans_kernel.data import load_digits
-from tests.reference import kernels as naive_kernels
 from tests.reference import dual as naive_lssvm
+from tests.reference import kernels as naive_kernels
 from tests.reference import model as naive_model
 
 PAPER = {

@@ -47,7 +47,7 @@ def browser():
 def script(browser):
     """A blank page with the functions that compute, and no views."""
     page = browser.new_page()
-    names = ("arrays", "model", "steps", "estimators", "framing", "pictures")
+    names = ("arrays", "kernels", "model", "steps", "estimators", "framing", "pictures")
     page.add_script_tag(content="\n".join((SOURCES / f"{name}.js").read_text() for name in names))
     return page
 

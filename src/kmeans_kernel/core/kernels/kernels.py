@@ -3,7 +3,7 @@
 A kernel is an elementwise function of the cosine c between unit rows, applied in place. To add one,
 write a frozen dataclass with the methods of `Kernel` here and decorate it with `@register`; its
 counterparts for ONNX and JavaScript stand under the same name in export/onnx/_kernels.py and
-export/web/page/kernels.js, and tests/vectors holds all three to the same values.
+export/web/scripts/kernels.js, and tests/vectors holds all three to the same values.
 
 The fields of the dataclass are the parameters of the kernel. A kernel with a field `gamma` can be
 tuned: the search replaces `gamma`.

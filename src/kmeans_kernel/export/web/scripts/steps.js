@@ -8,7 +8,7 @@ const STEPS = {
       row.map((value, j) => (value - (mean ? mean[j] : 0)) / (scale ? scale[j] : 1));
   },
 
-  LearnedMetric(tree, place) {
+  AGOPProjection(tree, place) {
     const components = place.get("components");
     const width = components.shape[1];
     return (row) => {
