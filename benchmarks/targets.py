@@ -114,13 +114,13 @@ def solve_contest(
     chosen = np.concatenate(per_class)
     directions, kernel = rows[chosen], Polynomial(4)
     targets = np.eye(10)[labels[chosen]]
-    workers = ThreadExecutor()
-    gram = gram_matrix(directions, kernel, np.float32, workers)
+    executor = ThreadExecutor()
+    gram = gram_matrix(directions, kernel, np.float32, executor)
     copied = gram.buffer.copy() if m <= 10_000 else None
 
     def prepare() -> None:
         if copied is None:  # too large to keep
-            again = gram_matrix(directions, kernel, np.float32, workers)
+            again = gram_matrix(directions, kernel, np.float32, executor)
             np.copyto(gram.buffer, again.buffer)
         else:
             np.copyto(gram.buffer, copied)
@@ -128,11 +128,11 @@ def solve_contest(
     def ours() -> None:
         solution = solve_on_representatives(
             lambda _: gram,
-            ExactGram(directions, kernel, workers),
+            ExactGram(directions, kernel, executor),
             targets,
             regularization,
             double_up_to=0,
-            workers=workers,
+            executor=executor,
         )
         if solution.relative_residual > 1e-6 or solution.factored_in != "float32":
             raise RuntimeError(f"the solve missed its accuracy: {solution}")

@@ -123,20 +123,20 @@ def conjugate_gradients(mnist: Bunch, name: str, m: int, rank: int = 1500) -> Ti
     """Solve by Cholesky, or by conjugate gradients preconditioned by some of the columns."""
     X = features(mnist, name)
     chosen = np.concatenate([np.flatnonzero(mnist.y_train == k)[: m // 10] for k in range(10)])
-    directions, kernel, workers = X[chosen], Polynomial(4), ThreadExecutor()
+    directions, kernel, executor = X[chosen], Polynomial(4), ThreadExecutor()
     targets = np.eye(10)[mnist.y_train[chosen]]
     whole = (directions @ directions.T) ** 4
     np.fill_diagonal(whole, 1 + 1e-6)
 
     def factored() -> None:
         solve_on_representatives(
-            lambda dtype: gram_matrix(directions, kernel, dtype, workers),
-            ExactGram(directions, kernel, workers),
-            targets, 1e-6, workers=workers,
+            lambda dtype: gram_matrix(directions, kernel, dtype, executor),
+            ExactGram(directions, kernel, executor),
+            targets, 1e-6, executor=executor,
         )  # fmt: skip
 
     def iterated() -> None:
-        gram_matrix(directions, kernel, np.float32, workers)  # so that both make it
+        gram_matrix(directions, kernel, np.float32, executor)  # so that both make it
         some = np.sort(np.random.default_rng(0).choice(m, rank, replace=False))
         corner = whole[np.ix_(some, some)] + 1e-5 * np.eye(rank, dtype=np.float32)
         columns = solve_triangular(np.linalg.cholesky(corner), whole[some], lower=True).T

@@ -430,7 +430,7 @@ def tables_table() -> str:
             )
             for method in names
         ]
-        lines.append(marked(f"**in ours, {title}**", ratios))
+        lines.append(marked(f"**geometric mean of error ratios, method / ours, {title}**", ratios))
     rows = read_json(EXPERIMENTS / "tables.json")["rows"]
     return with_note(lines, "`python -m experiments.tables`", rows)
 

@@ -39,8 +39,8 @@ MOVED_RESULTS = FOLDER / "images_moved.json"
 LOADERS = {"mnist": load_mnist, "fashion_mnist": load_fashion_mnist}
 N_TRAIN = 50_000
 
-# What is looked at, whether on upright images, with how many representatives, the share of them at
-# the boundary_fraction.
+# Features; whether images are deskewed; representatives of each class; the share of these that are
+# boundary rows.
 ROWS: list[tuple[str, bool, int, float]] = [
     ("pixels", False, 100, 0.0),
     ("edges, directions blunt", False, 100, 0.0),
@@ -78,7 +78,7 @@ def moved(images: npt.NDArray[Any], rng: np.random.Generator) -> npt.NDArray[Any
     ways = rng.integers(0, 4, len(images))
     for way, (axis, step) in enumerate(((1, 1), (1, -1), (2, 1), (2, -1))):
         chosen = ways == way
-        out[chosen] = np.roll(images[chosen], step, axis)  # the boundary_fraction is empty
+        out[chosen] = np.roll(images[chosen], step, axis)  # the margin is empty
     return out
 
 

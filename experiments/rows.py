@@ -23,8 +23,8 @@ from kmeans_kernel.report._records import answer, in_fresh_process, run_jobs
 RESULTS = Path(__file__).parent / "results" / "rows.json"
 N_TRAIN = 50_000
 
-# Directions of the metric, none for the pixels as they are; representatives; the share of them at
-# the boundary_fraction; γ; ε.
+# AGOP directions, None for plain pixels; representatives of each class; the share of these that are
+# boundary rows; γ; ε.
 Row = tuple[int | None, int, float, float, float]
 ROWS: list[Row] = [
     (None, 500, 0.0, 2.0, 1e-6),

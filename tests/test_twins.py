@@ -1,7 +1,7 @@
 """Every public function of the core has a slow, obvious twin, or a reason why it has none.
 
 `TWINS` names the twin in tests/reference, or the test that has one inside; `REASONS` has the other
-functions. A function that is in neither fails here, so that the claim in CONTRIBUTING.md stays true.
+functions. A function that is in neither fails here, so that CONTRIBUTING.md stays true.
 """
 
 import importlib

@@ -1,1 +1,1 @@
-"""Rows: dense or sparse, on the unit sphere, labelled, in blocks or out of core."""
+"""Rows: dense or sparse, on the unit sphere, labelled, in memory or out of core."""

@@ -1,7 +1,7 @@
-"""Events that training reports, as small records, to one callable that listens.
+"""Progress events: small records that training passes to a listener, a callable.
 
-`fit(verbose=True)`, the progress bar of the command line and the checkpoint file are such
-listeners. An event is made only if there is one.
+The printer of `fit(verbose=True)`, the progress bar of the command line and the writer of the
+checkpoint file are listeners. Without a listener no event is made.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from kmeans_kernel.core.arrays.matrices import Array
 
 @dataclass(frozen=True)
 class KMeansIteration:
-    """K-means of a class moved its centroids.
+    """One Lloyd iteration of the K-means of a class ended.
 
     Attributes
     ----------
     label : the class
-    n_iter : the number of moves so far
+    n_iter : iterations so far
     deviation : δ, the mean of 1 − cosine between old and new centroids
     """
 
@@ -36,9 +36,9 @@ class ClassClustered:
     Attributes
     ----------
     label : the class
-    n_rows : rows of the class
-    n_representatives : its centroids
-    n_iter, deviation : at the last move
+    n_rows : number of rows of the class
+    n_representatives : number of its centroids
+    n_iter, deviation : as in `KMeansIteration`, at the last iteration
     """
 
     label: object
@@ -50,11 +50,11 @@ class ClassClustered:
 
 @dataclass(frozen=True, eq=False)
 class CentroidsMoved:
-    """The centroids of all classes moved, where rows are read out of core.
+    """The centroids of all classes moved: one Lloyd iteration of out-of-core K-means.
 
     Attributes
     ----------
-    centroids : (Q, d) of each class, by its position among the classes
+    centroids : (Q, d) centroids of each class; the keys are positions among the classes
     """
 
     centroids: Mapping[int, Array]
@@ -62,11 +62,12 @@ class CentroidsMoved:
 
 @dataclass(frozen=True)
 class RowsRead:
-    """Rows of one pass over out-of-core data were read.
+    """Further rows were read in a pass over out-of-core data.
 
     Attributes
     ----------
-    done, n_rows : rows read so far in this pass, and all rows
+    done : number of rows read so far in this pass
+    n_rows : number of all rows
     """
 
     done: int
@@ -80,7 +81,7 @@ class CandidateTried:
     Attributes
     ----------
     kernel : the kernel
-    loss : the mean loss of the held-out rows, at its best regularization
+    loss : mean loss of the held-out rows at the best regularization for this kernel
     """
 
     kernel: object
@@ -93,10 +94,10 @@ class SizeTried:
 
     Attributes
     ----------
-    n_representatives : of each class
-    held_out_error : the share of the held-out rows that were misclassified
-    held_out_loss : the mean squared error of their probabilities
-    seconds : time taken
+    n_representatives : Q, the representatives of each class
+    held_out_error : share of the held-out rows that were misclassified
+    held_out_loss : mean Brier score of the held-out rows
+    seconds : duration of the trial
     """
 
     n_representatives: int
@@ -107,7 +108,7 @@ class SizeTried:
 
 @dataclass(frozen=True)
 class SolveStarted:
-    """The solver for the coefficients of m representatives starts."""
+    """The solve for the coefficients of m representatives starts."""
 
     m: int
 

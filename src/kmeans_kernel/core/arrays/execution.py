@@ -1,7 +1,7 @@
-"""How work is run: pieces side by side, sums over blocks, events, and the time of each stage.
+"""Execution of the core's work: executors, sums over blocks, listeners, time of each stage.
 
-The core cuts its work into pieces that do not depend on each other and hands them to an
-`Executor`. The caller decides what that is: the calling thread, or several threads.
+The core cuts its work into independent pieces and hands them to an `Executor`. The caller chooses
+the executor: `SERIAL` for the calling thread, or a pool of threads.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kmeans_kernel.core.arrays.events import OnEvent
 T = TypeVar("T")
 R = TypeVar("R")
 
-# Makes a listener from the number of rows of each class.
+# A function that makes a listener, given the number of rows of each class.
 ListenerFactory: TypeAlias = Callable[[list[int]], OnEvent]
 
 _listeners: ContextVar[ListenerFactory | None] = ContextVar("listeners", default=None)
@@ -30,7 +30,7 @@ _listeners: ContextVar[ListenerFactory | None] = ContextVar("listeners", default
 
 @contextmanager
 def listening(factory: ListenerFactory) -> Iterator[None]:
-    """Let a listener that the factory makes hear the events of each training inside."""
+    """Pass the events of every training inside the context to a listener made by the factory."""
     token = _listeners.set(factory)
     try:
         yield
@@ -39,7 +39,7 @@ def listening(factory: ListenerFactory) -> Iterator[None]:
 
 
 def ambient_listener(row_counts: list[int]) -> OnEvent | None:
-    """Return a listener made by the factory that `listening` has set; None if there is none."""
+    """Return a listener made by the factory of the enclosing `listening`; None outside of one."""
     factory = _listeners.get()
     return None if factory is None else factory(row_counts)
 
@@ -49,24 +49,23 @@ class Executor(Protocol):
 
     @property
     def count(self) -> int:
-        """Number of pieces that run at a time; it does not change."""
+        """Number of pieces that run at a time; constant over the executor's life."""
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> list[R]:
-        """Return the function's results for the items, in their order.
+        """Return the function's results for the items, in the order of the items.
 
-        While several pieces run at a time, each has one core, and products of matrices inside it
-        use no more.
+        While several pieces run at a time, BLAS inside each piece has one thread.
         """
 
     def session(self) -> AbstractContextManager[None]:
-        """Keep threads ready while the context lasts, for many short calls of `map`."""
+        """Keep one pool of threads for the duration of the context, for many short `map` calls."""
 
     def raise_if_cancelled(self) -> None:
-        """Raise if the work was cancelled; long pieces ask now and then."""
+        """Raise if the work was cancelled; long pieces call this now and then."""
 
 
 class Serial:
-    """One piece after another, in the calling thread."""
+    """Executor that runs one piece after another, in the calling thread."""
 
     @property
     def count(self) -> int:
@@ -78,18 +77,18 @@ class Serial:
         return list(map(function, items))
 
     def session(self) -> AbstractContextManager[None]:
-        """Do nothing: there are no threads to keep."""
+        """Return a context that does nothing: there is no pool of threads."""
         return nullcontext()
 
     def raise_if_cancelled(self) -> None:
-        """Go on: an interrupt reaches the calling thread by itself."""
+        """Do nothing: an interrupt reaches the calling thread by itself."""
 
 
 SERIAL = Serial()
 
 
 def deal(items: Sequence[T], executor: Executor) -> list[Sequence[T]]:
-    """Deal items into one share for each worker; shares differ by at most one item."""
+    """Deal items into one share per worker; the sizes of shares differ by at most one."""
     count = executor.count
     return [items[k::count] for k in range(count)]
 
@@ -97,10 +96,10 @@ def deal(items: Sequence[T], executor: Executor) -> list[Sequence[T]]:
 def sum_over(
     part: Callable[[Any], T], items: Sequence[R], executor: Executor, load: Callable[[R], Any]
 ) -> T:
-    """Return the sum of `part(load(item))` over items, of which there is at least one.
+    """Return the sum of `part(load(item))` over at least one item.
 
-    Each worker adds up its own share, in order; the sums of the workers are added in their order.
-    So the result depends on the number of workers by rounding alone, and not on their speed.
+    Each worker sums its own share in order, and the workers' sums are added in a fixed order. So
+    the number of workers changes the result by rounding alone, and their speed does not change it.
     """
 
     def add_up(share: Sequence[R]) -> T:
@@ -118,14 +117,14 @@ def sum_over(
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """The context of a training: executor, listener, random numbers, and the time of each stage.
+    """The context of a training: executor, listener, random generator, time of each stage.
 
     Attributes
     ----------
     executor : runs the pieces of work
-    on_event : is called with each event; None if nobody listens
-    rng : for samples and folds
-    seconds : spent in each stage, added up as the stages end
+    on_event : the listener, called with each event; None for no listener
+    rng : random generator for subsamples and cross-validation folds
+    seconds : seconds spent in each stage; a stage adds its time when it ends
     """
 
     executor: Executor = SERIAL
@@ -134,12 +133,12 @@ class Run:
     seconds: dict[str, float] = field(default_factory=dict)
 
     def silent(self) -> Run:
-        """Return a run with the same executor that reports and times nothing: for trials."""
+        """Return a run for trials: the same executor, no listener, a separate record of times."""
         return replace(self, on_event=None, seconds={})
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Add the time inside to a stage; the time of stages inside it is theirs alone."""
+        """Add the duration of the context to a stage, less the duration of nested stages."""
         before = sum(self.seconds.values())
         start = perf_counter()
         try:
@@ -150,7 +149,10 @@ class Run:
             self.seconds[name] = self.seconds.get(name, 0.0) + elapsed
 
     def split_stage(self, name: str, parts: dict[str, float]) -> None:
-        """Replace a stage by parts of it, in proportion to their seconds."""
+        """Divide the time of a stage among its parts, in proportion to their seconds.
+
+        Parts that ran in several threads add up to more than the elapsed time of the stage.
+        """
         whole, total = self.seconds.pop(name), sum(parts.values())
         for part, seconds in parts.items():
             self.seconds[part] = self.seconds.get(part, 0.0) + whole * seconds / total

@@ -1,4 +1,4 @@
-"""Rows that are made when they are asked for, for what is too large to hold whole."""
+"""Lazy rows: computed when indexed, for matrices that are too large to hold whole."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from kmeans_kernel.core.arrays.matrices import Array, IntArray
 
 
 class LazyRows:
-    """A matrix whose rows are made from their indices.
+    """A matrix whose rows are computed from their indices when it is indexed.
 
-    Our own transformers pass it on, and our classifier asks for a class when it clusters it. Its
-    numbers are trusted to be finite.
+    The transformers of this library map it lazily, and the classifier indexes the rows of one class
+    at a time, when it clusters that class. The numbers are trusted to be finite.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class LazyRows:
         return self.shape[0]
 
     def __getitem__(self, rows: slice | npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Make the rows that a slice, a mask or an array of indices selects."""
+        """Return the rows that a slice, a mask or an array of indices selects."""
         return self._make(np.arange(len(self))[rows])
 
     def __array__(
@@ -46,14 +46,14 @@ class LazyRows:
     def map(
         self, function: Callable[[npt.NDArray[Any]], Array], n_features: int, dtype: npt.DTypeLike
     ) -> LazyRows:
-        """Return the rows as a function of rows, made when they are asked for."""
+        """Return lazy rows that apply a function to blocks of these rows."""
         return LazyRows(lambda rows: function(self._make(rows)), (len(self), n_features), dtype)
 
 
 def takes_lazy_rows(estimator: Any) -> bool:
-    """Say whether an estimator, or every step of a pipeline, knows what to do with `LazyRows`.
+    """Return whether an estimator, or every step of a pipeline, accepts `LazyRows`.
 
-    Those that do say so; others want an array.
+    The class attribute `_takes_lazy_rows` says so; other estimators get an array.
     """
     steps = [step for _, step in getattr(estimator, "steps", [("", estimator)])]
     return all(getattr(step, "_takes_lazy_rows", False) for step in steps)

@@ -1,8 +1,8 @@
 """Matrices of the core: types, blocks of rows, and the few operations that differ for sparse rows.
 
-A matrix is a NumPy array or a CSR array of SciPy. Sparse rows stay sparse; products and sums of
-them with representatives are dense. Large products go block by block, so that an n × m matrix is
-never held whole.
+A matrix is a NumPy array or a CSR array of SciPy. Sparse rows stay sparse; their products with
+representatives, and their sums, are dense. Large products go block by block, so that an n × m
+matrix is never held whole.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ Array: TypeAlias = npt.NDArray[np.floating[Any]]
 IntArray: TypeAlias = npt.NDArray[np.intp]
 Matrix: TypeAlias = Any  # Array | csr_array, whose types mypy cannot tell apart
 
-# Up to this many representatives everything after K-means is float64: it costs milliseconds, and
-# small tables are where kernel matrices are badly conditioned.
+# Up to this many representatives, all computations after K-means are float64: that costs
+# milliseconds, and the kernel matrices of small tables are the badly conditioned ones.
 FLOAT64_UP_TO = 2048
 
-# Entries of one block: 8 MB in float32, large enough for the products to run at full speed,
-# small enough to stay in a shared cache while it is read again.
+# Entries of one block: 8 MB in float32, large enough for matrix products to run at full speed,
+# small enough to stay in a shared cache until it is read again.
 BLOCK_ENTRIES = 1 << 21
 
-# Columns of a block that is cut both ways.
+# Columns of a block that spans a part of the rows and a part of the columns.
 COLUMNS = 1024
 
 
@@ -36,13 +36,13 @@ def column_blocks(n_columns: int) -> Iterator[slice]:
 
 
 def blocks_of(n: int, size: int) -> Iterator[slice]:
-    """Cut a length into slices of this size; the last may be shorter."""
+    """Cut `range(n)` into slices of `size`; the last may be shorter."""
     for start in range(0, n, size):
         yield slice(start, min(start + size, n))
 
 
 def cached_row_blocks(n_rows: int, width: int) -> Iterator[slice]:
-    """Cut rows into slices whose float64 copies stay in a core's cache through a few passes."""
+    """Cut rows into slices whose float64 copies fit into the cache of one core."""
     return blocks_of(n_rows, max(1, BLOCK_ENTRIES // max(1, 16 * width)))
 
 
@@ -52,29 +52,29 @@ def row_blocks(n_rows: int, width: int) -> Iterator[slice]:
 
 
 def block_height(width: int) -> int:
-    """Return the number of rows of `width` entries that make a block."""
+    """Return the number of rows, of `width` entries each, in a block of `BLOCK_ENTRIES`."""
     return max(1, BLOCK_ENTRIES // max(1, width))
 
 
 def is_sparse(X: Matrix) -> bool:
-    """Say whether rows are sparse."""
+    """Return whether rows are sparse."""
     return isinstance(X, csr_array)
 
 
 def row_width(X: Matrix) -> int:
-    """Return about how many numbers a row holds."""
+    """Return the number of features; for sparse rows, the mean number of stored entries."""
     if is_sparse(X):
         return max(1, int(X.nnz) // max(1, n_rows(X)))
     return int(X.shape[1])
 
 
 def n_rows(X: Matrix) -> int:
-    """Return how many rows there are."""
+    """Return the number of rows."""
     return int(X.shape[0])
 
 
 def dense(X: Matrix) -> Array:
-    """Return rows as an array; a dense one as it is."""
+    """Return rows as a dense array, without a copy if they are dense."""
     return np.asarray(X.toarray() if is_sparse(X) else X)
 
 
@@ -87,7 +87,7 @@ def multiply_into(out: Array, X: Matrix, Y: Array) -> Array:
 
 
 def paired_products(X: Matrix, Y: Array, partners: IntArray) -> Array:
-    """Return the (n,) products of each row of X with its partner among the rows of Y."""
+    """Return the (n,) inner products ⟨X[i], Y[partners[i]]⟩."""
     if not is_sparse(X):
         return np.asarray(np.einsum("ij,ij->i", X, Y[partners]))
     counts = np.diff(X.indptr)
@@ -128,13 +128,13 @@ def largest_entries(X: csr_array) -> Array:
 
 
 def append_column(X: csr_array, column: Array) -> csr_array:
-    """Return sparse rows with one more entry each."""
+    """Return sparse rows with a column appended."""
     last = csr_array(column[:, None].astype(X.dtype))
     return csr_array(hstack([X, last], format="csr"))
 
 
 def product_blocks(X: Matrix, Y: Array) -> Iterator[tuple[slice, Array]]:
-    """Give X Yᵀ in blocks of rows, each in the same buffer: it is the caller's until the next.
+    """Yield X Yᵀ in blocks of rows; all blocks share one buffer, valid until the next block.
 
     A fresh buffer for every block would cost a good part of the products' time in page faults.
     """
@@ -147,7 +147,7 @@ def product_blocks(X: Matrix, Y: Array) -> Iterator[tuple[slice, Array]]:
 def gathered_product_blocks(
     X: Matrix, chosen: IntArray, Y: Array
 ) -> Iterator[tuple[IntArray, Array]]:
-    """Give the products of the `chosen` rows of X with Y, as `product_blocks` does."""
+    """Yield the products of the `chosen` rows of X with Y, as `product_blocks` does."""
     height = min(len(chosen), block_height(max(len(Y), row_width(X))))
     gathered = np.empty((0 if is_sparse(X) else height, X.shape[1]), dtype=X.dtype)
     buffer = np.empty((height, len(Y)), dtype=X.dtype)
@@ -161,5 +161,5 @@ def gathered_product_blocks(
 
 
 def as_counts(weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return weights as integers if all of them are whole, else as they are."""
+    """Return weights as integers if all of them are whole numbers, else unchanged."""
     return weights.astype(np.intp) if (weights == np.rint(weights)).all() else weights

@@ -1,8 +1,8 @@
 """Labelled rows: the protocol that training sees, and its implementation in memory.
 
-Training needs few things of its rows: their classes, some rows of each class in memory, and sums
-over blocks. `TrainingRows` is that protocol; `LabelledRows` has the rows in memory, and
-`stream.RowStream` reads them out of core.
+Training needs the classes of its rows, a few rows of each class in memory, and sums over blocks.
+`TrainingRows` is that protocol; `LabelledRows` holds the rows in memory, and `stream.RowStream`
+reads them out of core.
 """
 
 from __future__ import annotations
@@ -33,30 +33,31 @@ from kmeans_kernel.core.arrays.sphere import PLAIN_MAP, SphereMap
 
 T = TypeVar("T")
 
-# The largest length of a row that is taken as a lift: its square is still a number.
+# The largest lift: its square does not overflow.
 _LONGEST = 1e150
 
 _ALL = slice(None)
 
-# Rows of a block: enough for triangular solves to run at the speed of products.
+# Rows of a block: enough for triangular solves to run at the speed of matrix products.
 _BLOCK_ROWS = 1024
 
-# A row of more weight is dealt into folds as this many copies.
+# The most copies of a row that are dealt into folds; a heavier row counts as this many.
 _MOST_COPIES = 30
 
-# Up to this many rows a sample is drawn by shuffling all, which takes their number in memory.
+# Up to this many rows a sample is drawn from a permutation of all positions, an array of that
+# length; above it by NumPy's sampling without replacement.
 _SHUFFLED = 10_000_000
 
-# The least weight of a class may be that of as many equal rows.
+# The lightest row of a class stands for at most this many copies.
 _SMALLEST_PART = 10
 
 
 class RowMatrix(Protocol):
-    """A matrix, or an object that makes the rows of one when they are indexed."""
+    """A matrix, or an object such as `LazyRows` that computes rows when it is indexed."""
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Number of rows and of features."""
+        """Number of rows, number of features."""
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -87,11 +88,11 @@ class TrainingRows(Protocol):
 
     @property
     def sphere_map(self) -> SphereMap:
-        """How the rows are mapped to the sphere."""
+        """The map of the rows to the unit sphere."""
 
     @property
     def in_memory(self) -> bool:
-        """Whether the rows are in memory, so that algorithms may index them at will."""
+        """Whether the rows are in memory, where random access is cheap."""
 
     def __len__(self) -> int: ...
 
@@ -99,23 +100,24 @@ class TrainingRows(Protocol):
         """Return the same rows with another map to the sphere."""
 
     def pick(self, positions: Sequence[IntArray]) -> LabelledRows:
-        """Return some rows of each class, by their positions within it, in memory."""
+        """Return some rows of each class in memory, given their positions within the class."""
 
     def load(self) -> LabelledRows:
         """Return all rows, in memory."""
 
     def length_sums(self) -> LengthSums:
-        """Return the sums of squared lengths of the rows, one for each block."""
+        """Return the sums of squared lengths of the rows, one entry for each block."""
 
     def sum_blocks(self, part: Callable[[LabelledRows], T]) -> T:
-        """Return the sum of a function over the blocks that the rows come in, each whole."""
+        """Return the sum of a function over the blocks of the source, each block whole."""
 
     def total(self, part: Callable[[LabelledRows], T], executor: Executor) -> T:
-        """Return the sum of a function over small blocks of rows; its values can be added."""
+        """Return the sum of a function over small blocks of rows; its values support `+`."""
 
 
-# For each block: the largest length, the weighted sum of squares of the lengths divided by it, and
-# the sum of the weights. Sums of blocks are joined lists, so that they add up anywhere.
+# For each block: the largest length, the weighted sum of the squares of (length / largest length),
+# and the sum of the weights. `+` joins the lists, so `sum_blocks` works on them unchanged; dividing
+# by the largest length keeps the squares from overflowing.
 LengthSums = list[tuple[float, float, float]]
 
 
@@ -125,11 +127,11 @@ class LabelledRows:
 
     Attributes
     ----------
-    X : (n, d) the rows as they came
+    X : (n, d) the rows as given, before the map to the sphere
     codes : (n,) the position of the class of each row among `classes`
     classes : (K,) the labels
-    weights : (n,) or None for ones
-    sphere_map : how rows are mapped to the sphere
+    weights : (n,) sample weights; None for ones
+    sphere_map : the map of the rows to the unit sphere
     """
 
     X: RowMatrix
@@ -156,7 +158,7 @@ class LabelledRows:
 
     @cached_property
     def row_weights(self) -> Array:
-        """The (n,) weights, ones if none were given."""
+        """The (n,) sample weights, ones if none were given."""
         return np.ones(len(self)) if self.weights is None else self.weights
 
     @cached_property
@@ -166,11 +168,11 @@ class LabelledRows:
 
     @cached_property
     def copies(self) -> IntArray:
-        """Number of equal rows that each row may stand for (n,).
+        """The (n,) number of equal rows that each row stands for.
 
-        Equal rows are merged into one with their total weight. So where the weights within a class
-        are multiples of the least, or of a small part of it, the multiple is the number of copies;
-        else each row is one.
+        `merge_equal_rows` replaces equal rows by one row with their total weight. Where all weights
+        of a class are multiples of its least weight, or of a tenth to a half of that, the multiple
+        is the number of copies; else each row is one copy.
         """
         copies = np.ones(len(self), dtype=np.intp)
         if self.weights is None:
@@ -200,7 +202,7 @@ class LabelledRows:
         return replace(self, X=self.X[rows], codes=self.codes[rows], weights=weights)
 
     def with_copies(self, taken: IntArray) -> LabelledRows:
-        """Return `taken` (n,) copies of each row; rows of which none are taken are left out."""
+        """Return `taken` (n,) copies of each row, leaving out rows with zero copies."""
         rows = np.flatnonzero(taken)
         part = self.at(rows)
         if self.weights is None:
@@ -213,37 +215,37 @@ class LabelledRows:
         return self.at(np.sort(np.concatenate(rows)))
 
     def load(self) -> LabelledRows:
-        """Return the rows themselves: they are in memory."""
+        """Return `self`: the rows are in memory."""
         return self
 
     def sample(self, most: int, rng: np.random.Generator) -> IntArray:
-        """Return the positions of all rows, or of `most` rows drawn at random if they are more."""
+        """Return the sorted positions of `most` rows drawn at random, or of all if fewer."""
         if len(self) <= most:
             return np.arange(len(self))
         return np.sort(rng.choice(len(self), most, replace=False))
 
     def directions(self, rows: Any = _ALL, dtype: npt.DTypeLike = np.float64) -> Matrix:
-        """Return some rows on the sphere."""
+        """Return some rows, mapped to the unit sphere."""
         return self.sphere_map.apply(self.X[rows], dtype)
 
     def targets(self) -> Array:
-        """Return the (n, K) targets: 1 in the column of the class, else 0."""
+        """Return the (n, K) one-hot targets: 1 in the column of the class, else 0."""
         return np.asarray(np.eye(len(self.classes))[self.codes])
 
     def blocks(self) -> list[slice]:
-        """Return slices of all rows, a small block each."""
+        """Return the slices of small blocks that cover all rows."""
         return list(blocks_of(len(self), _BLOCK_ROWS))
 
     def sum_blocks(self, part: Callable[[LabelledRows], T]) -> T:
-        """Return the value of a function of all rows: in memory they are one block."""
+        """Return the value of a function of all rows: rows in memory are one block."""
         return part(self)
 
     def total(self, part: Callable[[LabelledRows], T], executor: Executor = SERIAL) -> T:
-        """Return the sum of a function over small blocks of rows, each made when its turn comes."""
+        """Return the sum of a function over small blocks of rows."""
         return sum_over(part, self.blocks(), executor, self.at)
 
     def length_sums(self) -> LengthSums:
-        """Return the sums of squared lengths, after the transform and the scales."""
+        """Return the sums of squared lengths, after the asinh transform and feature scales."""
         scales, lengths = self.sphere_map.scales, np.empty(len(self))
         for rows in row_blocks(len(self), row_width(self.X)):
             with np.errstate(over="ignore"):
@@ -258,29 +260,29 @@ class LabelledRows:
 
 
 def basis_size(rows: TrainingRows, n_representatives: int) -> int:
-    """Return m, the representatives of all classes: a class has at most as many as rows."""
+    """Return m, the number of representatives of all classes: min(Q, rows) for each class."""
     return sum(min(size, n_representatives) for size in rows.class_sizes)
 
 
 def draw(size: int, n: int, rng: np.random.Generator) -> IntArray:
-    """Return n of `size` positions, drawn at random without replacement."""
+    """Return n positions below `size`, drawn at random without replacement."""
     if size <= _SHUFFLED:
         return rng.permutation(size)[:n]
     return rng.choice(size, n, replace=False)
 
 
 def stratified_sample(rows: TrainingRows, most: int, rng: np.random.Generator) -> LabelledRows:
-    """Return all rows, or the same share of each class if they are more than `most`, in memory."""
+    """Return about `most` rows, the same share of each class, or all if fewer; in memory."""
     share = min(1.0, most / len(rows))
     return rows.pick([draw(size, int(np.ceil(share * size)), rng) for size in rows.class_sizes])
 
 
 def with_typical_lift(rows: TrainingRows, sphere_map: SphereMap) -> SphereMap:
-    """Return a map whose lift is the typical length of the rows before they are lifted.
+    """Return a map whose lift is the root mean square length of the rows, before the lift.
 
-    That is the root of the weighted mean squared length; 1 if all are zero. It puts the rows, on
-    average, half-way between the equator and the pole. It has as many digits as do not depend on
-    how rows come in blocks.
+    The lift is 1 if all rows are zero. A row of this length comes half-way between the equator and
+    the pole of the sphere. The value is rounded to 12 digits, so that it does not depend on how the
+    rows are divided into blocks.
     """
     largest, squares, weight = 0.0, 0.0, 0.0
     for part_largest, part_squares, part_weight in rows.on_sphere(sphere_map).length_sums():
@@ -297,18 +299,18 @@ def with_typical_lift(rows: TrainingRows, sphere_map: SphereMap) -> SphereMap:
 def merge_equal_rows(
     X: Matrix, codes: IntArray, weights: npt.NDArray[np.float64] | None
 ) -> tuple[Matrix, IntArray, npt.NDArray[np.float64] | None]:
-    """Merge rows that are equal and of one class, and leave out those without weight.
+    """Merge equal rows of one class, adding their weights, and drop rows of weight zero.
 
     Parameters
     ----------
-    X : (n, d) floats; sparse ones without stored zeros and with their indices in order
+    X : (n, d) floats; if sparse, without stored zeros and with sorted indices
     codes : (n,) the class of each row
     weights : (n,) at least 0, or None for ones
 
     Returns
     -------
-    the rows, their classes and their weights. If every weight is one at the end they come as they
-    were, and the weights are None; else they are in an order that depends on the rows alone.
+    the rows, their classes and their weights. If every resulting weight is one, the rows keep
+    their order and the weights are None; else the order depends on the values of the rows alone.
     """
     if weights is not None and not weights.all():
         kept = np.flatnonzero(weights)
@@ -333,7 +335,7 @@ def _equal_rows(X: Matrix, first: IntArray, second: IntArray) -> npt.NDArray[np.
 
 
 def _keys(X: Matrix, codes: IntArray) -> npt.NDArray[np.uint64]:
-    """Return a number for each row that is the same for equal rows, and hardly ever for others."""
+    """Return a 64-bit hash of each row and its class: a random linear form of the bits."""
     rng = np.random.default_rng(0)
     factors = rng.integers(1 << 63, size=X.shape[1], dtype=np.uint64) * 2 + 1
     keys = codes.astype(np.uint64) * (rng.integers(1 << 63, dtype=np.uint64) * 2 + 1)
@@ -349,8 +351,9 @@ def _keys(X: Matrix, codes: IntArray) -> npt.NDArray[np.uint64]:
 
 
 def _bits(numbers: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
-    """Return whole numbers that are equal where floats are, well mixed."""
-    numbers = np.ascontiguousarray(numbers) + numbers.dtype.type(0)  # the two zeros are one number
+    """Return the bit patterns of floats, mixed; equal floats have equal patterns."""
+    numbers = np.ascontiguousarray(numbers) + numbers.dtype.type(0)  # −0.0 becomes 0.0
     bits = numbers.view(f"u{numbers.dtype.itemsize}").astype(np.uint64, copy=False)
-    bits ^= bits >> np.uint64(29)  # or the low bits, often all zero, would stay so
+    # Low bits are often all zero, and a product by an odd factor would leave them so.
+    bits ^= bits >> np.uint64(29)
     return bits

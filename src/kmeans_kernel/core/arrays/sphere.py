@@ -1,8 +1,8 @@
-"""The unit sphere: where K-means clusters and every kernel is a function of the cosine.
+"""The map of rows to the unit sphere, where K-means clusters and kernels depend on the cosine.
 
-A row comes to the sphere in up to three steps, which a `SphereMap` holds: the asinh transform of
-features with long tails, a scale for each feature, and the lift, a constant that is appended
-before the row is divided by its length.
+A `SphereMap` has up to three steps: the asinh transform of features with long tails, a scale for
+each feature (AGOP), and the lift, a constant appended to the row before it is divided by its
+length.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from kmeans_kernel.core.arrays.matrices import (
     squared_lengths,
 )
 
-# The standard deviation of a normal distribution in median absolute deviations.
+# Standard deviation / median absolute deviation (MAD) of a normal distribution.
 _DEVIATION_IN_MEDIANS = 1.4826
 
-# A tail is long if a value is this many widths from the median: of ten thousand normal numbers,
-# none is.
+# A feature has a long tail if a value is more than this many robust standard deviations from the
+# median: among ten thousand normal numbers there is no such value.
 _LONG_TAIL = 5.0
 
-# The largest argument whose sinh is finite, and that sinh: values further out are clipped to it.
+# About the largest argument whose sinh is finite, and its sinh, to which deviations are clipped.
 _LARGEST = 700.0
 FARTHEST = float(np.sinh(_LARGEST))
 
-# A sum of squares outside this range is too near overflow or underflow to be trusted.
+# A row whose sum of squares is outside this range, near overflow or underflow, is rescaled first.
 _SMALLEST_SQUARE, _LARGEST_SQUARE = 1e-280, 1e280
 
 
@@ -44,14 +44,14 @@ _SMALLEST_SQUARE, _LARGEST_SQUARE = 1e-280, 1e280
 class AsinhTransform:
     """The inverse hyperbolic sine of each feature: g·asinh((x − c) / w).
 
-    Near its median c a feature stays as it is, far out it grows as a logarithm, and order is kept.
-    So a few large values do not set the distances between rows.
+    The transform is linear near the median c, logarithmic far out, and monotone. So a few large
+    values do not dominate the distances between rows.
 
     Attributes
     ----------
     centers : (d,) the medians c
-    widths : (d,) the typical deviations w from the median
-    gains : (d,) the factors g, which bring the variance to one
+    widths : (d,) the robust standard deviations w
+    gains : (d,) the factors g that bring the variance to one
     """
 
     centers: Array
@@ -63,7 +63,7 @@ class AsinhTransform:
             array.flags.writeable = False
 
     def apply(self, X: Matrix) -> Array:
-        """Return transformed rows, in their own type if that is a floating-point one."""
+        """Return transformed rows, in the type of X if that is a floating-point type."""
         dtype = X.dtype if X.dtype.kind == "f" else np.float64
         values = _asinh_of_deviations(X.astype(np.float64), self.centers, self.widths)
         return np.asarray((values * self.gains).astype(dtype))
@@ -75,10 +75,10 @@ class AsinhTransform:
 
 
 def learn_asinh(X: Array, weights: Array, *, long_tails_only: bool) -> AsinhTransform | None:
-    """Learn the asinh transform of rows and their weights; weights may be copies.
+    """Learn the asinh transform from rows and their weights; a weight of 2 counts as two rows.
 
-    The width of a feature is the median deviation of the values that deviate at all, since most
-    of a feature may be zero.
+    The width of a feature is taken from its nonzero deviations from the median alone: in a feature
+    that is mostly zero, the median of all deviations would be zero.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def _asinh_of_deviations(X: Array, centers: Array, widths: Array) -> Array:
 
 
 def _typical_deviation(deviations: Array, weights: Array) -> float:
-    """Return the standard deviation that the median of the nonzero deviations suggests."""
+    """Return the robust standard deviation: 1.4826 times the median nonzero deviation."""
     off = deviations > 0
     if not off.any():
         return 1.0
@@ -112,7 +112,7 @@ def _typical_deviation(deviations: Array, weights: Array) -> float:
 
 
 def _median(values: Array, weights: Array) -> float:
-    """Return the weighted median: the least value that, with those below, has half the weight."""
+    """Return the weighted median: the least value with half the weight at or below it."""
     order = np.argsort(values, kind="stable")
     below = np.cumsum(weights[order])
     return float(values[order[np.searchsorted(below, 0.5 * below[-1])]])
@@ -120,13 +120,13 @@ def _median(values: Array, weights: Array) -> float:
 
 @dataclass(frozen=True, eq=False)
 class SphereMap:
-    """How rows are mapped to the unit sphere.
+    """The map of rows to the unit sphere: asinh transform, feature scales, lift, normalisation.
 
     Attributes
     ----------
     lift : the constant appended to each row; 0 for none
-    scales : (d,) factors of the features, after the transform; None for ones
-    asinh : the transform of the features, before all else; None for none
+    scales : (d,) factors of the features, applied after the transform; None for ones
+    asinh : the first step, the transform of the features; None for none
     """
 
     lift: float
@@ -148,7 +148,7 @@ class SphereMap:
         return X if self.asinh is None else self.asinh.apply(dense(X))
 
     def invert(self, directions: Array) -> Array:
-        """Return the points among the rows that are mapped to unit rows."""
+        """Return points in feature space that are mapped to these unit rows."""
         points = unlift(directions, self.lift)
         if self.scales is not None:
             points = (points / self.scales).astype(points.dtype)
@@ -165,18 +165,17 @@ def unit_rows(
     dtype: npt.DTypeLike = np.float32,
     scales: Array | None = None,
 ) -> Matrix:
-    """Put finite rows, trusted to be so, on the unit sphere: x ↦ [x, lift] / ‖[x, lift]‖.
+    """Map rows, trusted to be finite, to the unit sphere: x ↦ [x, lift] / ‖[x, lift]‖.
 
-    Without a lift (0, the paper's setting) the length of a row is forgotten and the result has
-    the shape of `X`; with one, the length survives as the angle to the appended last axis.
-    A row that is all zero has no direction: without a lift it stays zero, so its cosine with
-    everything is 0.
+    Without a lift (0, the paper's setting) the length of a row is lost and the result has the shape
+    of `X`; with a lift, the length survives as the angle to the appended last axis. Without a lift
+    a zero row has no direction and stays zero, so its cosine with every row is 0.
 
     Parameters
     ----------
     X : (n, d) numbers, dense or sparse
-    lift : at least 0
-    dtype : of the result; lengths are computed in float64 in any case
+    lift : the appended constant, at least 0
+    dtype : type of the result; lengths are computed in float64 in any case
     scales : (d,) factors of the features; None for ones
 
     Returns
@@ -190,7 +189,7 @@ def unit_rows(
     for rows in cached_row_blocks(n, d):
         block = X[rows].astype(np.float64)
         lifts = np.full(len(block), lift)
-        if scales is not None:  # of at most one, so that no number grows too large
+        if scales is not None:  # divided by the largest, so that no product overflows
             block *= scales / scales.max()
             lifts /= scales.max()
         with np.errstate(over="ignore", under="ignore"):
@@ -207,7 +206,7 @@ def unit_rows(
 
 
 def _sparse_unit_rows(X: Matrix, lift: float, dtype: npt.DTypeLike, scales: Array | None) -> Matrix:
-    """Put sparse rows on the unit sphere; the largest entry of a row is brought near one first."""
+    """Map sparse rows to the sphere; first divide each by its largest entry, against overflow."""
     X = scale_columns(X, scales) if scales is not None else X
     largest = np.maximum(largest_entries(X), lift)
     largest[largest == 0] = 1.0
@@ -220,11 +219,11 @@ def _sparse_unit_rows(X: Matrix, lift: float, dtype: npt.DTypeLike, scales: Arra
 
 
 def unlift(directions: Array, lift: float) -> Array:
-    """Return the points that `unit_rows` with this lift sends to `directions`.
+    """Return points that `unit_rows` with this lift maps to `directions`.
 
-    Directions are (m, d + 1) with a lift and (m, d) without; without one they are themselves the
-    answer, since any length would do. A direction whose lifted axis was too small to be kept
-    stands for a point that is very far out; it is given a large, finite length.
+    Directions are (m, d + 1) with a lift and (m, d) without. Without a lift every length maps to
+    the same direction, and the directions themselves are returned. Where the last component has
+    underflowed to zero, the point is very far out and gets a large, finite length.
     """
     if lift > 0:
         height = np.maximum(directions[:, -1:], np.finfo(directions.dtype).tiny)
@@ -235,7 +234,7 @@ def unlift(directions: Array, lift: float) -> Array:
 def _bring_into_range(
     block: Array, lifts: Array, squares: Array, extreme: npt.NDArray[np.bool_]
 ) -> None:
-    """Rescale in place the rows [block, lifts] that are too long or short, and their squares."""
+    """Rescale in place the `extreme` rows of [block, lifts], and recompute their squares."""
     scales = np.maximum(np.abs(block[extreme]).max(axis=1, initial=0.0), lifts[extreme])
     scales[scales == 0] = 1.0
     block[extreme] /= scales[:, np.newaxis]

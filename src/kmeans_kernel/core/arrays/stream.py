@@ -1,9 +1,9 @@
-"""Rows out of core: a source gives blocks, as often as they are asked for.
+"""Out-of-core rows: training reads them as sums of a function over row blocks.
 
-All that training needs of rows is a sum over blocks. So rows may be in a file that is larger than
-memory, or on other machines: a `RowSource` knows where, and adds up a function of each block. A
-`RowStream` is its labelled rows, with what the first pass found. The functions are values without
-hidden state, so that they can be sent to where the rows are.
+The rows may be in a file larger than memory, or on other machines. A `RowSource` reads the blocks
+and adds up a function of each; a `RowStream` is the labelled rows of a source, with the summaries
+of the blocks from the first pass. The functions are picklable records without hidden state, so that
+they can be sent to the workers that hold the rows.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Block(NamedTuple):
-    """A block of rows as its source gives it.
+    """A block of rows as read from its source.
 
     Attributes
     ----------
     X : (n, d) finite floats, dense or sparse
     y : (n,) labels
-    weights : (n,) or None for ones
-    names : of the features, if they have some
+    weights : (n,) sample weights; None for ones
+    names : names of the features; None if they have none
     """
 
     X: Matrix
@@ -44,40 +44,44 @@ class Block(NamedTuple):
 
 
 class BlockFunction(Protocol[T_co]):
-    """A function of a block and its number, whose values can be added."""
+    """A function of a block and its number, whose values support `+`."""
 
     def __call__(self, number: int, block: Block) -> T_co | None:
-        """Return the value of a block; None if there is nothing to add."""
+        """Return the value of a block; None for nothing to add."""
 
 
 class RowSource(Protocol):
     """A source of row blocks: the same blocks, in the same order, in every pass."""
 
     def sum(self, part: BlockFunction[T], only: frozenset[int] | None = None) -> T | None:
-        """Return the sum over the blocks, or some of them, in their order; None if there are none.
+        """Return the sum of a function over the blocks, or over those numbered in `only`.
 
-        A pass over the blocks is one call of this method.
+        Values are added in the order of the blocks; None if there is no value. One call is one pass
+        over the data.
         """
 
     def unchecked(self) -> RowSource:
-        """Return the source for later passes, without checks that the first pass has made."""
+        """Return the source for later passes, without the check for finite numbers."""
 
     def run_by(self, executor: Executor) -> RowSource:
-        """Return the source with an executor for its passes, if it has no engine of its own."""
+        """Return the source with an executor for its passes; Dask ignores the executor."""
 
     def with_progress(self, on_rows: Callable[[int], None]) -> RowSource:
-        """Return the source with a listener for the number of rows read so far in a pass."""
+        """Return the source with a callback for the number of rows read so far in a pass."""
 
 
 @dataclass(frozen=True, eq=False)
 class BlockSummary:
-    """Facts about a block that the first pass finds.
+    """Summary of a block, from the first pass.
 
     Attributes
     ----------
-    number : of the block
-    labels, sizes, weights : (k,) the classes in it, their rows, and their weights
-    n_features, sparse, names : of its rows
+    number : position of the block in the source
+    labels : (k,) the classes in the block
+    sizes, weights : (k,) number of rows, and sum of weights, of each of these classes
+    n_features : number of features
+    sparse : whether the rows are sparse
+    names : names of the features; None if they have none
     """
 
     number: int
@@ -91,10 +95,10 @@ class BlockSummary:
 
 @dataclass(frozen=True)
 class SummarizeBlock:
-    """The function of the first pass: labels and shapes; rows without weight do not count."""
+    """The function of the first pass: summarizes a block, without its rows of weight zero."""
 
     def __call__(self, number: int, block: Block) -> list[BlockSummary]:
-        """Summarize a block."""
+        """Return the summary in a list, so that `+` joins the summaries of all blocks."""
         X, y, weights, names = _with_weight(block)
         labels, codes = np.unique(y, return_inverse=True)
         sizes = np.bincount(codes, minlength=len(labels))
@@ -112,13 +116,13 @@ def _with_weight(block: Block) -> Block:
 
 @dataclass(frozen=True, eq=False)
 class _Labeller:
-    """Makes labelled rows of a block.
+    """Turns a block into labelled rows.
 
     Attributes
     ----------
-    classes : (K,) the labels, in order
-    factors : (K,) the class weights that the weights of the rows are multiplied by; None for ones
-    sphere_map : how the rows are mapped to the sphere
+    classes : (K,) the labels, sorted
+    factors : (K,) class weights, multiplied into the sample weights; None for ones
+    sphere_map : the map of the rows to the unit sphere
     """
 
     classes: npt.NDArray[Any]
@@ -126,7 +130,7 @@ class _Labeller:
     sphere_map: SphereMap
 
     def rows(self, block: Block) -> LabelledRows:
-        """Return the rows with the positions of their classes."""
+        """Return the labelled rows; ValueError for a label that the first pass has not seen."""
         X, y, weights, _ = _with_weight(block)
         codes = np.searchsorted(self.classes, y)
         if not np.array_equal(self.classes[np.minimum(codes, len(self.classes) - 1)], y):
@@ -138,13 +142,13 @@ class _Labeller:
 
 @dataclass(frozen=True, eq=False)
 class _OfRows(Generic[T]):
-    """A function of labelled rows as a function of a block; None of a block without rows.
+    """Adapter from a function of labelled rows to a function of a block; None if it has no rows.
 
     Attributes
     ----------
-    part : the function
-    labeller : makes labelled rows of a block
-    sizes : the rows of each block in the first pass
+    part : the function of labelled rows
+    labeller : turns the block into labelled rows
+    sizes : number of rows of each block in the first pass, to detect changed blocks
     """
 
     part: Callable[[LabelledRows], T]
@@ -160,12 +164,12 @@ class _OfRows(Generic[T]):
 
 @dataclass(frozen=True, eq=False)
 class _Pick:
-    """Picks rows, by their positions among those of their class in a block.
+    """Selects rows of a block, given their positions among the rows of their class.
 
     Attributes
     ----------
-    wanted : positions in each block, for each class
-    labeller : makes labelled rows of a block
+    wanted : for each block number, the positions in each class
+    labeller : turns the block into labelled rows
     """
 
     wanted: dict[int, list[IntArray]]
@@ -184,7 +188,7 @@ class _Pick:
 
 @dataclass(frozen=True, eq=False)
 class _Total(Generic[T]):
-    """The sum of a function over the small blocks that rows in memory are cut into."""
+    """Sums a function over small blocks of the rows of a source block."""
 
     part: Callable[[LabelledRows], T]
 
@@ -193,7 +197,7 @@ class _Total(Generic[T]):
 
 
 def blocks_changed() -> ValueError:
-    """Return the error for blocks that differ from those of the first pass."""
+    """Return the error for blocks that differ from the blocks of the first pass."""
     return ValueError(
         "The blocks are not the same in every pass. Training reads them many times: each time they "
         "are iterated over, the same blocks must come, in the same order."
@@ -202,15 +206,15 @@ def blocks_changed() -> ValueError:
 
 @dataclass(frozen=True, eq=False)
 class RowStream:
-    """Labelled rows out of core.
+    """Labelled rows out of core: `TrainingRows` over a `RowSource`.
 
     Attributes
     ----------
-    source : gives the blocks
-    summaries : facts about each block
-    classes : (K,) the labels, in order
-    factors : (K,) the class weights that the weights of the rows are multiplied by; None for ones
-    sphere_map : how rows are mapped to the sphere
+    source : the source of the row blocks
+    summaries : the summary of each block
+    classes : (K,) the labels, sorted
+    factors : (K,) class weights, multiplied into the sample weights; None for ones
+    sphere_map : the map of the rows to the unit sphere
     """
 
     source: RowSource
@@ -231,7 +235,7 @@ class RowStream:
 
     @cached_property
     def _sizes(self) -> IntArray:
-        """Number of rows of each class in each block (B, K)."""
+        """The (B, K) number of rows of each class in each of B blocks."""
         sizes = np.zeros((len(self.summaries), len(self.classes)), dtype=np.intp)
         for row, summary in zip(sizes, self.summaries, strict=True):
             row[np.searchsorted(self.classes, summary.labels)] = summary.sizes
@@ -245,7 +249,7 @@ class RowStream:
 
     @cached_property
     def class_weights(self) -> Array:
-        """The (K,) weights of all rows of each class."""
+        """The (K,) total weight of the rows of each class."""
         weights = np.zeros(len(self.classes))
         for summary in self.summaries:
             weights[np.searchsorted(self.classes, summary.labels)] += summary.weights
@@ -261,11 +265,11 @@ class RowStream:
         return replace(self, sphere_map=sphere_map)
 
     def with_progress(self, on_rows: Callable[[int], None]) -> RowStream:
-        """Return the same rows with a listener for the number of rows read in a pass."""
+        """Return the same rows with a callback for the number of rows read so far in a pass."""
         return replace(self, source=self.source.with_progress(on_rows))
 
     def sum_blocks(self, part: Callable[[LabelledRows], T]) -> T:
-        """Return the sum of a function over the blocks of the source, each whole."""
+        """Return the sum of a function over the blocks of the source, each block whole."""
         sizes = {summary.number: int(summary.sizes.sum()) for summary in self.summaries}
         total = self.source.sum(_OfRows(part, self._labeller, sizes))
         if total is None:
@@ -282,7 +286,7 @@ class RowStream:
         return self.sum_blocks(LabelledRows.length_sums)
 
     def pick(self, positions: Sequence[IntArray]) -> LabelledRows:
-        """Return some rows of each class, by their positions within it, in their own order."""
+        """Return some rows of each class, given their positions within it, in original order."""
         starts = np.cumsum(self._sizes, axis=0) - self._sizes
         wanted: dict[int, list[IntArray]] = {}
         for b, summary in enumerate(self.summaries):
@@ -307,7 +311,7 @@ class RowStream:
 
 
 def concatenate_rows(parts: Sequence[LabelledRows]) -> LabelledRows:
-    """Return rows one after the other, in memory."""
+    """Return the concatenation of labelled rows, in memory."""
     matrices = [part.X[:] for part in parts]
     X = csr_array(vstack(matrices)) if is_sparse(matrices[0]) else np.concatenate(matrices)
     weights = None

@@ -1,9 +1,10 @@
-"""Which centroid is nearest to each row, without looking at what cannot have changed.
+"""Assignment of rows to their nearest centroids, with exact triangle-inequality pruning.
 
-Rows and centroids are unit vectors, and the angle between unit vectors obeys the triangle
-inequality: when a centroid turns by φ, its angle to any row changes by at most φ. So for each row
-it is enough to know that its own centroid is at most `near` away and every other at least `far`:
-as long as near < far, its label stands and no product need be computed.
+The pruning is that of Hamerly ("Making k-means even faster", SDM 2010), after Elkan (ICML 2003),
+with angles in place of Euclidean distances. Angles between unit vectors obey the triangle
+inequality: when a centroid turns by φ, its angle to any row changes by at most φ. Each row keeps an
+upper bound `near` on the angle to its own centroid and a lower bound `far` on the angle to every
+other centroid; while near < far, its label cannot have changed and no product is computed.
 """
 
 from __future__ import annotations
@@ -27,30 +28,30 @@ from kmeans_kernel.core.arrays.matrices import (
     row_width,
 )
 
-# Beside its products, a pass over all rows costs about as much as this many more per row, and
-# gathering a row to look at it afresh as much as this many. Measured on 98,000 patches of 625
-# pixels; twice or half of either changes the time by a few per cent.
+# Overheads in units of one row-centroid product: of a pass over all rows, per row, and of gathering
+# a row for comparison with all centroids. Measured on 98,000 patches of 625 pixels; twice or half
+# of either changes the time by a few per cent.
 _COST_OF_A_PASS = 20
 _COST_OF_GATHERING = 90
 
-# Above this share of the dense work, skipping gains nothing over doing all of it.
+# Above this share of the products of the dense algorithm, pruning gains nothing.
 _WORTH_SKIPPING = 0.9
 
 _HIDDEN = -2.0  # below every cosine
 
-# Cosines in float64 that differ by no more are equal.
+# Cosines in float64 that differ by no more than this are ties.
 _EQUAL = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """The nearest centroid of each row, and how safely so.
+    """The nearest centroid of each row, with Hamerly's bounds.
 
     Attributes
     ----------
     labels : (n,) the nearest centroid
-    near : (n,) the angle to that centroid is at most this
-    far : (n,) the angle to every other centroid is at least this
+    near : (n,) upper bound on the angle to that centroid
+    far : (n,) lower bound on the angle to every other centroid
     """
 
     labels: IntArray
@@ -60,12 +61,12 @@ class Assignment:
 
 @dataclass(frozen=True, eq=False)
 class ClusterSums:
-    """What K-means needs of rows; that of all rows is the sum of that of the blocks.
+    """Sufficient statistics of a Lloyd iteration, additive over blocks of rows.
 
     Attributes
     ----------
     sums : (Q, d) weighted sums of the rows nearest to each centroid
-    counts : (Q,) the sums of their weights
+    counts : (Q,) total weights of these rows
     """
 
     sums: Array
@@ -76,7 +77,7 @@ class ClusterSums:
 
 
 def nearest_sums(X: Matrix, centroids: Array, weights: Array) -> ClusterSums:
-    """Return what K-means needs of a block of unit rows."""
+    """Assign a block of unit rows to centroids, and return the sums of each cluster."""
     labels = assign(X, centroids).labels
     sums = cluster_sums(X, labels, len(centroids), weights)
     counts: Array = np.bincount(labels, weights, len(centroids)).astype(np.float64, copy=False)
@@ -84,9 +85,10 @@ def nearest_sums(X: Matrix, centroids: Array, weights: Array) -> ClusterSums:
 
 
 def assign(X: Matrix, centroids: Array) -> Assignment:
-    """Compare every unit row with every centroid; ties go to the first.
+    """Assign every unit row by comparison with every centroid; ties go to the first centroid.
 
-    Where rounding could decide, float64 does: so labels do not depend on how rows come in blocks.
+    Near-ties within the rounding of the products are decided in float64, so that labels do not
+    depend on how rows are divided into blocks.
     """
     n = n_rows(X)
     labels = np.empty(n, dtype=np.intp)
@@ -98,11 +100,12 @@ def assign(X: Matrix, centroids: Array) -> Assignment:
 
 
 def reassign(X: Matrix, centroids: Array, before: Assignment, turns: Array) -> Assignment:
-    """Compare again after each centroid has turned by an angle of at most `turns` (Q,).
+    """Update an assignment after each centroid has turned by an angle of at most `turns` (Q,).
 
-    Gives the labels that `assign` would, up to ties within the rounding of the products. The
-    centroids that turned most are compared with all rows; that the others turned at most `slack`
-    then settles most labels, and only the rest of the rows are compared with every centroid.
+    Returns the labels that `assign` would, up to ties within the rounding of the products. The
+    centroids that turned most are compared with all rows, so that one fast centroid does not loosen
+    every bound. The others turned by at most `slack`, which proves most labels unchanged; only the
+    remaining rows are compared with every centroid.
     """
     near = before.near + turns[before.labels]
     order = np.argsort(-turns)
@@ -131,7 +134,7 @@ def own_similarities(X: Matrix, centroids: Array, labels: IntArray) -> Array:
 
 
 def cluster_sums(X: Matrix, labels: IntArray, n_clusters: int, weights: Array) -> Array:
-    """Return the (Q, d) float64 weighted sums of the rows of each cluster: R̂ᵀX, R̂ sparse."""
+    """Return the (Q, d) float64 weighted sums of the rows of each cluster: R̂ᵀX, step 5."""
     sums = np.zeros((n_clusters, X.shape[1]))
     for rows in row_blocks(n_rows(X), row_width(X)):
         sums += _scatter(X[rows], labels[rows], n_clusters, weights[rows])
@@ -141,9 +144,9 @@ def cluster_sums(X: Matrix, labels: IntArray, n_clusters: int, weights: Array) -
 def update_sums(
     out: Array, X: Matrix, before: IntArray, after: IntArray, weights: Array
 ) -> IntArray:
-    """Bring the sums in `out` up to date after some rows went from one cluster to another.
+    """Update the cluster sums in `out` by the rows that changed cluster.
 
-    Returns the clusters that a row came to or left.
+    Returns the clusters that gained or lost a row.
     """
     changed = np.flatnonzero(before != after)
     touched, places = np.unique(
@@ -158,7 +161,7 @@ def update_sums(
 
 
 def _two_best(products: Array) -> tuple[IntArray, Array, Array]:
-    """Return the column of the largest entry of each row, that entry, and the next largest.
+    """Return the argmax, the largest and the second largest entry of each row.
 
     Overwrites `products`.
     """
@@ -172,9 +175,9 @@ def _two_best(products: Array) -> tuple[IntArray, Array, Array]:
 def _settle(
     X: Matrix, rows: IntArray, centroids: Array, labels: IntArray, best: Array, second: Array
 ) -> None:
-    """Decide in float64 where the two best cosines of some rows are equal but for rounding.
+    """Decide in float64 the rows whose two largest cosines are equal within rounding.
 
-    Corrects `labels`, and `second` where what was the best is so no more.
+    Corrects `labels` in place; where a label changes, the old best cosine becomes the second.
     """
     close = np.flatnonzero(best - second <= 2 * _rounding(best, X.shape[1]))
     for block in row_blocks(len(close), len(centroids) + X.shape[1]):
@@ -187,7 +190,7 @@ def _settle(
 
 
 def _bounds(best: Array, others: Array, n_features: int) -> tuple[Array, Array]:
-    """Return angles safely above those of the cosines `best` and below those of `others`."""
+    """Return upper bounds on the angles of cosines `best`, lower bounds on those of `others`."""
     rounding = _rounding(best, n_features)
     return _angle(best, -rounding), _angle(others, rounding)
 
@@ -197,22 +200,23 @@ def _angle(cosines: Array, shift: float) -> Array:
 
 
 def _rounding(products: Array, n_features: int) -> float:
-    """Return how far a product of `n_features` terms may be off."""
+    """Return a bound on the rounding error of an inner product of `n_features` terms."""
     return 2.0 * float(np.finfo(products.dtype).eps) * float(np.sqrt(n_features))
 
 
 def _cheapest_split(gaps: Array, turns: Array, n_centroids: int) -> tuple[int, float, float]:
-    """Choose how many of the fastest centroids to compare with all rows.
+    """Choose the number of fastest centroids to compare with all rows, by the least cost.
 
     Parameters
     ----------
-    gaps : (n,) ascending: how much the other centroids may turn before the row must be looked at
-    turns : (Q,) descending
+    gaps : (n,) ascending: far − near, the angle by which other centroids may turn before the label
+        of the row is in doubt
+    turns : (Q,) descending: the angles by which the centroids turned
     n_centroids : Q
 
     Returns
     -------
-    the number of fast centroids, the most that the others turned, and the products that it takes
+    the number of fast centroids, the largest turn of the others, and the cost in products
     """
     n_moved = int(np.count_nonzero(turns))
     steps = np.geomspace(1, n_centroids, 20).astype(np.intp)
@@ -228,7 +232,7 @@ def _cheapest_split(gaps: Array, turns: Array, n_centroids: int) -> tuple[int, f
 def _compare_with(
     X: Matrix, centroids: Array, fast: IntArray, labels: IntArray, near: Array, far: Array
 ) -> None:
-    """Compare every row with the `fast` centroids; lowers `near` and `far` to what was seen."""
+    """Compare every row with the `fast` centroids, and update `near` and `far` in place."""
     place = np.full(len(centroids), -1)
     place[fast] = np.arange(len(fast))
     for rows, products in product_blocks(X, centroids[fast]):
@@ -242,9 +246,9 @@ def _compare_with(
 
 
 def _tighten(X: Matrix, centroids: Array, labels: IntArray, near: Array, far: Array) -> IntArray:
-    """Return the rows whose label is in doubt, after a look at their own centroid alone.
+    """Return the rows whose label is in doubt even with the exact angle to their own centroid.
 
-    Lowers `near` of the rows that were looked at.
+    Tightens `near` of the rows in doubt in place, as Hamerly's algorithm does.
     """
     doubtful = np.flatnonzero(near >= far)
     for block in row_blocks(len(doubtful), row_width(X)):

@@ -1,8 +1,8 @@
-"""Online spherical K-means: the centroids of a class, updated by batches of rows that pass once.
+"""Online spherical K-means: centroids of a class, updated by batches of rows in one pass.
 
-The first rows of a class are its centroids. Each further row is added to the centroid nearest to
-it, which moves to the direction of the sum of all its rows; rows that came before are not looked at
-again. Memory holds the sums and the counts, whatever number of rows has passed.
+The first distinct rows of a class become its centroids. Each further row is added to its nearest
+centroid, which moves to the direction of the sum of its rows; earlier rows are not assigned again.
+Memory holds the sums and counts of the centroids, for any number of rows.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from kmeans_kernel.core.arrays.matrices import Array, IntArray, Matrix, dense, n
 from kmeans_kernel.core.clustering.assignment import nearest_sums
 from kmeans_kernel.core.clustering.spherical_kmeans import move_centroids
 
-# Rows with a cosine above this are taken for equal.
+# Rows with a cosine above this are duplicates, of which one becomes a centroid.
 _EQUAL = 1 - 1e-6
 
-# Rows that are compared with each other at a time.
+# Rows compared with each other at a time: bounds the matrix of their cosines.
 _LOOKED_AT = 256
 
 
@@ -29,8 +29,8 @@ class OnlineCentroids:
     Attributes
     ----------
     centroids : (Q, d) unit rows
-    sums : (Q, d) float64 weighted sums of the rows of each
-    counts : (Q,) the weight of these rows
+    sums : (Q, d) float64 weighted sums of the rows of each centroid
+    counts : (Q,) total weights of these rows
     """
 
     centroids: Array
@@ -39,11 +39,11 @@ class OnlineCentroids:
 
     @classmethod
     def empty(cls, d: int) -> OnlineCentroids:
-        """Start without rows."""
+        """Return the state before the first row, without centroids."""
         return cls(np.empty((0, d), dtype=np.float32), np.empty((0, d)), np.empty(0))
 
     def update(self, U: Matrix, weights: Array, most: int) -> OnlineCentroids:
-        """Return the centroids, at most so many, after a batch of unit rows."""
+        """Return the centroids, at most `most`, after a batch of unit rows."""
         taken = self._new(U, max(0, most - len(self.counts)))
         grown = self._with(dense(U[taken]), weights[taken])
         others = np.setdiff1d(np.arange(n_rows(U)), taken)
@@ -55,7 +55,7 @@ class OnlineCentroids:
         return OnlineCentroids(moved, sums, grown.counts + rest.counts)
 
     def _new(self, U: Matrix, room: int) -> IntArray:
-        """Return the first rows, for which there is room, that are not like a centroid."""
+        """Return the first rows, at most `room`, that duplicate no centroid and no earlier row."""
         taken: list[int] = []
         seen = self.centroids
         for start in range(0, n_rows(U) if room else 0, _LOOKED_AT):
@@ -72,7 +72,7 @@ class OnlineCentroids:
         return np.array(taken, dtype=np.intp)
 
     def _with(self, rows: Array, weights: Array) -> OnlineCentroids:
-        """Return the centroids and rows that become some."""
+        """Return the centroids with rows appended as new centroids."""
         return OnlineCentroids(
             np.concatenate([self.centroids, rows.astype(np.float32, copy=False)]),
             np.concatenate([self.sums, rows * weights[:, None]]),

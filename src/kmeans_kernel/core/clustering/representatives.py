@@ -1,4 +1,4 @@
-"""The representatives: each class on the sphere, clustered; in memory or out of core."""
+"""Representatives: the spherical K-means centroids of each class, in memory or out of core."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from kmeans_kernel.core.clustering.spherical_kmeans import (
     warm_started,
 )
 
-# Centroids to start from, by the position of the class.
+# Initial centroids of some classes; the keys are positions among the classes.
 Start: TypeAlias = Mapping[int, Array]
 
 # A class after K-means: the clustering, the weight of the rows of each centroid, and the seconds
-# spent on the sphere and in K-means.
+# spent on the map to the sphere and on K-means.
 _Clustered: TypeAlias = tuple[Clustering, npt.NDArray[Any], float, float]
 
-# Out of core, k-means++ draws its centroids from a sample of this many rows for each.
+# Out of core, k-means++ draws its centroids from a sample of this many rows per centroid.
 _CANDIDATES = 20
 
-# Classes are clustered side by side when that keeps the workers busy for this share of the time,
-# and one after another with threaded products otherwise.
+# Classes are clustered in parallel if that keeps the workers busy for this share of the time, else
+# one after another with threaded BLAS.
 _BUSY_ENOUGH = 0.85
 
 
@@ -55,15 +55,15 @@ class KMeansSettings(Protocol):
 
     @property
     def init(self) -> Init:
-        """How the first centroids are chosen."""
+        """The initialisation of the centroids."""
 
     @property
     def tol(self) -> float:
-        """The deviation at which K-means stops."""
+        """τ: K-means stops when the deviation δ is at most this."""
 
     @property
     def max_iter(self) -> int:
-        """Most iterations."""
+        """The most Lloyd iterations."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,9 +72,9 @@ class Representatives:
 
     Attributes
     ----------
-    directions : (m, d) unit rows; float64 when they are few
-    codes : (m,) the position of the class of each
-    counts : (m,) the weight of the rows that each stands for
+    directions : (m, d) unit rows; float64 up to `FLOAT64_UP_TO` of them, else float32
+    codes : (m,) the position of the class of each representative
+    counts : (m,) total weight of the rows in the cluster of each representative
     n_iter : (K,) K-means iterations of each class; 0 for a class without rows
     deviations : (K,) δ at the end of each class's K-means; 0 for a class without rows
     """
@@ -93,12 +93,12 @@ def represent(
     run: Run,
     start: Start | None = None,
 ) -> Representatives:
-    """Cluster every class on the sphere.
+    """Cluster every class on the unit sphere; arguments are trusted.
 
     Parameters
     ----------
-    rngs : one for each class
-    start : centroids to start from, for some classes
+    rngs : a random generator for each class
+    start : initial centroids of some classes, for a warm start
     """
     start = {} if start is None else start
     with run.stage("clustering"):
@@ -115,7 +115,7 @@ def represent(
 
 
 def _join(clusters: Mapping[int, _Clustered], n_classes: int) -> Representatives:
-    """Join the classes, by their positions; a class without rows is not among them."""
+    """Concatenate the centroids of the classes; a class without rows has no entry."""
     present = sorted(clusters)
     found = [clusters[k][0] for k in present]
     directions = np.concatenate([one.centroids for one in found])
@@ -142,9 +142,9 @@ def _cluster_in_memory(
     run: Run,
     start: Start,
 ) -> dict[int, _Clustered]:
-    """Cluster the classes, side by side where that keeps the workers busy, the largest first.
+    """Cluster the classes, the largest first, in parallel if that keeps the workers busy.
 
-    The rows of a class are asked for when it is clustered, perhaps from another thread, and no more
+    The rows of a class are indexed when it is clustered, perhaps in another thread, so no more
     classes are held at a time than there are workers.
     """
 
@@ -159,7 +159,7 @@ def _cluster_in_memory(
 
 
 def busy_share(sizes: Sequence[int], n_workers: int) -> float:
-    """Return the share of their time that workers are busy who each take the next largest piece."""
+    """Return the utilisation of workers that schedule pieces of these sizes largest first."""
     loads = [0] * n_workers
     for size in sorted(sizes, reverse=True):
         loads[loads.index(min(loads))] += size
@@ -184,7 +184,7 @@ def _cluster_class(
     began = perf_counter()
     rows = np.flatnonzero(data.codes == k)
     weights = None if data.weights is None else data.weights[rows]
-    # Rows that will stand for themselves are kept as exactly as they came.
+    # Rows that are their own representatives keep their precision.
     few = len(rows) <= settings.n_representatives
     directions = data.directions(rows, np.float64 if few else np.float32)
     on_sphere = perf_counter()
@@ -222,7 +222,7 @@ def _report_class(run: Run, label: object, n_rows: int, found: Clustering) -> No
 
 @dataclass(frozen=True, eq=False)
 class ClassSums:
-    """The sums that K-means needs, of each class; those of all rows are the sum of the blocks'."""
+    """Cluster sums of each class, additive over blocks; the keys of `of` are class positions."""
 
     of: dict[int, ClusterSums]
 
@@ -235,17 +235,17 @@ class ClassSums:
 
 @dataclass(frozen=True, eq=False)
 class NearestSums:
-    """Adds up the rows nearest to each centroid, in a block of rows.
+    """Function of a block of rows: the cluster sums of each class.
 
     Attributes
     ----------
-    centroids : (Q, d) of each class whose K-means goes on
+    centroids : (Q, d) centroids of each class whose K-means has not ended
     """
 
     centroids: Mapping[int, Array]
 
     def __call__(self, rows: LabelledRows) -> ClassSums:
-        """Add up the rows of a block, class by class."""
+        """Return the cluster sums of a block, class by class."""
         found = {}
         for k, centroids in self.centroids.items():
             mine = np.flatnonzero(rows.codes == k)
@@ -257,7 +257,7 @@ class NearestSums:
 
 @dataclass(frozen=True, eq=False)
 class _OutOfCore:
-    """K-means of all classes at once, on rows out of core: one pass moves all centroids."""
+    """Out-of-core K-means of all classes at once: one pass is one Lloyd iteration of each."""
 
     rows: TrainingRows
     settings: KMeansSettings
@@ -265,7 +265,7 @@ class _OutOfCore:
     run: Run
 
     def cluster(self, start: Start) -> dict[int, _Clustered]:
-        """Return the classes after K-means."""
+        """Return each class after K-means, from `start` where a class has initial centroids."""
         began = perf_counter()
         clusters, first = self._first_centroids()
         states = {k: Clustering(warm_started(c, start.get(k))) for k, c in first.items()}
@@ -274,14 +274,15 @@ class _OutOfCore:
         in_kmeans = perf_counter() - began - on_sphere
         for k, (found, counts) in ended.items():
             clusters[k] = (found, counts, 0.0, 0.0)
-        one = min(clusters)  # the time is that of all classes together
+        # Passes serve all classes together; their time is booked on the first class.
+        one = min(clusters)
         clusters[one] = (*clusters[one][:2], on_sphere, in_kmeans)
         return clusters
 
     def _iterate(
         self, states: dict[int, Clustering]
     ) -> dict[int, tuple[Clustering, npt.NDArray[Any]]]:
-        """Move the centroids until K-means of every class ends; return them with their counts."""
+        """Run Lloyd iterations until every class ends; return clusterings and counts."""
         tol, max_iter = self.settings.tol, self.settings.max_iter
         sums = self._nearest_sums(states) if states else {}
         ended, at_work = {}, dict(states)
@@ -309,7 +310,7 @@ class _OutOfCore:
             self.run.on_event(KMeansIteration(label, state.n_iter, state.deviation))
 
     def _first_centroids(self) -> tuple[dict[int, _Clustered], dict[int, Array]]:
-        """Return the classes whose few rows stand for themselves, and centroids of the others."""
+        """Return the classes of at most Q rows, clustered, and initial centroids of the others."""
         q, sizes = self.settings.n_representatives, self.rows.class_sizes
         wanted = [
             np.arange(size) if size <= q else self._candidates(size, rng)
@@ -328,12 +329,13 @@ class _OutOfCore:
             if self.settings.init == "k-means++":
                 chosen = draw_centroids(directions, q, "k-means++", rng, mine.weights)
             else:
-                chosen = np.argsort(np.argsort(wanted[k]))  # they came in their own order
+                # `pick` returns rows in original order; restore the order of the draw.
+                chosen = np.argsort(np.argsort(wanted[k]))
             first[k] = dense(directions[chosen])
         return clusters, first
 
     def _candidates(self, size: int, rng: np.random.Generator) -> IntArray:
-        """Return the positions of rows to start from, or to draw the first centroids from."""
+        """Return the positions of the initial centroids, or of the candidates for k-means++."""
         q = self.settings.n_representatives
         if self.settings.init == "k-means++":
             return draw(size, min(size, _CANDIDATES * q), rng)

@@ -1,8 +1,11 @@
-"""Cosine K-means on the unit sphere: the paper's nine steps, in blocked matrix products.
+"""Spherical K-means (Dhillon and Modha 2001): the paper's nine steps, in blocked matrix products.
 
-Step 1, the matrix of the samples, is the caller's: X (n, d), unit rows. Its type decides the
-arithmetic of the products (float32 in the library, float64 in tests); sums, norms and the
-deviation are float64 always.
+Step 1, the matrix of the samples, is the caller's: X (n, d), unit rows. The products are computed
+in its type (float32 in the library, float64 in tests); sums, norms and the deviation are always
+float64.
+
+I. S. Dhillon and D. S. Modha, "Concept decompositions for large sparse text data using clustering",
+Machine Learning 42, 2001.
 """
 
 from __future__ import annotations
@@ -27,21 +30,21 @@ OnIteration: TypeAlias = Callable[[int, float], None]
 
 _SHORTEST_SUM = 1e-12
 
-# Sums are updated by the rows that change cluster; rounding adds up, so they are computed anew now
-# and then.
+# Cluster sums are updated by the rows that change cluster. Rounding accumulates, so the sums are
+# recomputed from all rows after this many iterations.
 _ITERATIONS_BETWEEN_FULL_SUMS = 50
 
 
 @dataclass(frozen=True, eq=False)
 class Clustering:
-    """The state of K-means: Q centroids and, once it has ended, the cluster of each of the n rows.
+    """The state of K-means: Q centroids and, after the last iteration, the labels of the n rows.
 
     Attributes
     ----------
     centroids : (Q, d) unit rows
-    labels : (n,) the centroid nearest to each row; empty while K-means is under way
-    n_iter : number of moves of the centroids
-    deviation : δ at the last move
+    labels : (n,) the nearest centroid of each row; empty before the last iteration
+    n_iter : number of Lloyd iterations
+    deviation : δ of the last iteration
     """
 
     centroids: Array
@@ -50,13 +53,13 @@ class Clustering:
     deviation: float = np.inf
 
     def goes_on(self, tol: float, max_iter: int) -> bool:
-        """Say whether there is to be another move: step 9."""
+        """Return whether to iterate again: the stopping rule, step 9."""
         return self.deviation > tol and self.n_iter < max_iter
 
     def step(self, sums: Array, touched: IntArray) -> tuple[Clustering, Array]:
-        """Move the `touched` centroids to the sums (Q, d) of their rows: steps 6 to 8.
+        """Move the `touched` centroids to the directions of their sums (Q, d): steps 6 to 8.
 
-        Returns the (Q,) distances that they moved, too.
+        Returns the new state and the (Q,) chords, the distances between old and new centroids.
         """
         moved = move_centroids(self.centroids[touched], sums[touched])
         chords = np.zeros(len(self.centroids))
@@ -81,11 +84,11 @@ def cluster(
     on_iteration: OnIteration | None = None,
     start: Array | None = None,
 ) -> Clustering:
-    """Cluster unit rows, trusted to be so, around `n_clusters` centroids by cosine.
+    """Cluster rows, trusted to be unit rows, by cosine.
 
-    With as many clusters as rows, or more, each row is its own centroid. A row of weight 2 counts
-    as two. `start` (q, d) are centroids to start from, the first of them if there are too many;
-    what is missing is drawn from the rows.
+    If there are no more rows than clusters, each row is its own centroid. A row of weight 2 counts
+    as two rows. `start` (q, d) are initial centroids for a warm start: the first `n_clusters` of
+    them are used, and missing ones are drawn from the rows.
     """
     n = n_rows(X)
     if n_clusters >= n:
@@ -112,7 +115,7 @@ def cluster(
 
 
 def warm_started(drawn: Array, start: Array | None) -> Array:
-    """Return centroids that were drawn, the first of them replaced by those to start from."""
+    """Return the drawn initial centroids, the first of them replaced by the rows of `start`."""
     if start is None:
         return drawn
     start = start[: len(drawn)].astype(drawn.dtype, copy=False)
@@ -120,10 +123,10 @@ def warm_started(drawn: Array, start: Array | None) -> Array:
 
 
 def move_centroids(centroids: Array, sums: Array) -> Array:
-    """Return the directions of the sums; where a sum is zero the centroid keeps its place.
+    """Return the directions of the sums; a centroid whose sum is zero stays where it is.
 
-    An empty cluster has a zero sum, so it too keeps its centroid. Rows have length one, so a sum
-    as short as `_SHORTEST_SUM` is zero but for rounding.
+    The sum of an empty cluster is zero. Rows have length one, so a sum of length `_SHORTEST_SUM` or
+    less is zero up to rounding.
     """
     moved: Array = unit_rows(sums, dtype=centroids.dtype)
     still = np.linalg.norm(sums, axis=1) <= _SHORTEST_SUM
@@ -132,21 +135,21 @@ def move_centroids(centroids: Array, sums: Array) -> Array:
 
 
 def distances(moved: Array, centroids: Array) -> Array:
-    """Return the (Q,) distances between the new centroids and the old, in float64."""
+    """Return the (Q,) distances between new and old centroids, in float64."""
     return np.asarray(np.linalg.norm(np.subtract(moved, centroids, dtype=np.float64), axis=1))
 
 
 def mean_deviation(chords: Array) -> float:
-    """Return δ, one minus the mean cosine between new centroids and old, from their distances.
+    """Return δ, one minus the mean cosine between new and old centroids, from their distances.
 
-    For unit vectors 1 − ⟨a, b⟩ = ‖a − b‖² / 2. This form is exactly 0 when nothing moved, where
-    the other is left with rounding, or with 1 for a centroid that has no direction.
+    For unit vectors 1 − ⟨a, b⟩ = ‖a − b‖² / 2. The right side is exactly 0 if no centroid moved;
+    the left side leaves rounding, or 1 for a centroid that is the zero vector.
     """
     return float(chords @ chords) / (2 * len(chords))
 
 
 def turned_angles(chords: Array) -> Array:
-    """Return angles at least as large as those between unit vectors at these distances."""
+    """Return upper bounds on the angles between unit vectors at these distances."""
     return np.asarray(2.0 * np.arcsin(np.minimum(chords / 2.0, 1.0)) * (1 + 1e-6))
 
 
@@ -157,7 +160,7 @@ def draw_centroids(
     rng: np.random.Generator,
     weights: Array | None = None,
 ) -> IntArray:
-    """Return the indices of the distinct rows that K-means starts from, the heavy ones sooner."""
+    """Draw the indices of distinct rows as initial centroids, in proportion to the weights."""
     if init == "k-means++":
         return _draw_spread(X, n_clusters, rng, weights)
     shares = None if weights is None else weights / weights.sum()
@@ -167,9 +170,9 @@ def draw_centroids(
 def _draw_spread(
     X: Matrix, n_clusters: int, rng: np.random.Generator, weights: Array | None
 ) -> IntArray:
-    """Draw rows one by one, each with probability in proportion to 1 − its best cosine so far.
+    """Draw rows by k-means++: each in proportion to 1 − its largest cosine with the rows drawn.
 
-    That is k-means++: on the sphere 1 − cosine is half the squared distance.
+    On the sphere 1 − cosine is half the squared distance (Arthur and Vassilvitskii, SODA 2007).
     """
     n = n_rows(X)
     chosen = np.empty(n_clusters, dtype=np.intp)
@@ -186,6 +189,6 @@ def _draw_spread(
         cumulative = np.cumsum(weights * distances)
         if cumulative[-1] > 0:
             chosen[q] = np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right")
-        else:  # only duplicates of chosen rows are left
+        else:  # all other rows are duplicates of chosen rows
             chosen[q] = rng.choice(np.setdiff1d(np.arange(n), chosen[:q]))
     return chosen
