@@ -8,6 +8,7 @@ docs/architecture.md from the code.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import inspect
 import json
@@ -41,6 +42,7 @@ ROOT = Path(__file__).parent.parent
 BENCHMARKS = ROOT / "benchmarks" / "results"
 EXPERIMENTS = ROOT / "experiments" / "results"
 IMAGES = ROOT / "docs" / "images"
+PACKAGE = Path(kmeans_kernel.__file__).parent
 MANIFEST = IMAGES / "manifest.json"
 
 
@@ -91,6 +93,7 @@ def generated() -> dict[Path, str]:
         ROOT / "docs" / "architecture.md": {
             "permissions": permissions_table(),
             "kernels": kernels_table(),
+            "files": files_table(),
         },
         ROOT / "docs" / "images.md": {
             "image test": image_test_table(),
@@ -543,6 +546,27 @@ def permissions_table() -> str:
         told = ", ".join(f"`{one.replace('.', '/')}`" for one in allowed) or "numpy, scipy"
         lines.append(f"| `{folder.replace('.', '/')}` | {told} |")
     return "\n".join(lines)
+
+
+def files_table() -> str:
+    """Return the files of each folder with the first line of their docstring, or of their comment."""
+    lines = []
+    for folder in [PACKAGE, *sorted(path for path in PACKAGE.rglob("*") if path.is_dir())]:
+        files = sorted(path for path in folder.glob("*") if path.suffix in (".py", ".js"))
+        if not files:
+            continue
+        lines += ["", f"**`{folder.relative_to(PACKAGE.parent)}/`**", ""]
+        lines += [f"- `{path.name}`: {first_line(path)}" for path in files]
+    return "\n".join(lines[1:])
+
+
+def first_line(path: Path) -> str:
+    """Return the first sentence of a file."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".js":
+        told = re.match(r"(?:// .*\n)*", text)[0].replace("// ", "").replace("\n", " ")
+        return told.split(". ")[0].strip().rstrip(".") + "."
+    return (ast.get_docstring(ast.parse(text)) or "").split("\n\n")[0].replace("\n", " ")
 
 
 def kernels_table() -> str:

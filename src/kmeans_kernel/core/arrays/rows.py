@@ -171,8 +171,8 @@ class LabelledRows:
         """The (n,) number of equal rows that each row stands for.
 
         `merge_equal_rows` replaces equal rows by one row with their total weight. Where all weights
-        of a class are multiples of its least weight, or of a tenth to a half of that, the multiple
-        is the number of copies; else each row is one copy.
+        of a class are multiples of its least weight, or of that divided by a whole number of at
+        most `_SMALLEST_PART`, the multiple is the number of copies; else each row is one copy.
         """
         copies = np.ones(len(self), dtype=np.intp)
         if self.weights is None:
@@ -210,7 +210,7 @@ class LabelledRows:
         return replace(part, weights=part.row_weights * taken[rows] / self.copies[rows])
 
     def pick(self, positions: Sequence[IntArray]) -> LabelledRows:
-        """Return some rows of each class, by their positions within it, in their own order."""
+        """Return some rows of each class, given their positions within it, in original order."""
         rows = [np.flatnonzero(self.codes == k)[mine] for k, mine in enumerate(positions)]
         return self.at(np.sort(np.concatenate(rows)))
 

@@ -1,1 +1,1 @@
-"""Kernels as functions of the cosine, and kernel matrices."""
+"""Kernels as functions of the cosine, and kernel (Gram) matrices."""

@@ -1,8 +1,8 @@
-"""The kernel matrix of the paper's system: stored in two triangles, or computed when multiplied by.
+"""The kernel (Gram) matrix of the LS-SVM: stored as `TwoTriangles`, or recomputed per product.
 
-Products and kernel are computed in float64 and rounded once, when stored. Float32 products of many
-terms are off by far more than that rounding, and the solve, however exact, would then solve another
-system.
+Cosines and kernel values are computed in float64 and rounded once, when stored. The error of
+float32 inner products of many terms is far larger than that rounding, and even an exact solve would
+then solve another system.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def gram_matrix(
 
 @dataclass(frozen=True, eq=False)
 class ExactGram:
-    """The kernel matrix of unit rows, computed in float64 whenever it is multiplied by."""
+    """The kernel matrix of unit rows, recomputed in float64 for every product with it."""
 
     directions: Array
     kernel: Kernel
@@ -62,7 +62,7 @@ class ExactGram:
         return np.asarray(sum(parts))
 
     def multiply_rows(self, V: Array, rows: IntArray) -> Array:
-        """Return some rows of the matrix times V (m, K)."""
+        """Return the product of some rows of the matrix with V (m, K)."""
         out = np.zeros((len(rows), V.shape[1]))
         columns = list(column_blocks(len(V)))
         for some, tile in kernel_tiles(self.directions, self.kernel, rows, columns):

@@ -20,11 +20,11 @@ import numpy as np
 from kmeans_kernel.core.arrays.execution import SERIAL, Executor
 from kmeans_kernel.core.arrays.matrices import Array, IntArray, Matrix, blocks_of, column_blocks
 
-# Cosines this close to one are those of a row with itself: the root of 1 − c would magnify their
-# rounding.
+# A cosine within this of one is that of a row with itself, and 1 − c counts as zero: the square
+# root in kernels with a cusp would magnify its rounding.
 TIP = 1e-13
 
-# Rows of a tile of a kernel matrix; its columns are a column block.
+# Rows of a tile of a kernel matrix; its columns are one of `column_blocks`.
 _TILE_HEIGHT = 512
 
 
@@ -37,11 +37,11 @@ class Kernel(Protocol):
         """Replace the cosines in `out` by kernel values."""
 
     def derivative(self, cosines: Array) -> Array:
-        """Return the derivative of the kernel by the cosine, at each cosine."""
+        """Return the derivative of the kernel with respect to the cosine, at each cosine."""
 
     @property
     def steepness(self) -> float:
-        """Largest change of the value, in units of the change of the cosine, within a millionth."""
+        """Largest |Δκ| / |Δc| over changes of the cosine of 1e-6, the size of float32 errors."""
 
     @property
     def is_smooth(self) -> bool:
@@ -60,22 +60,22 @@ def register(kernel: KernelType) -> KernelType:
 
 
 def parameter(least: float, most: float, *, above: bool = False) -> Any:
-    """Return a field of a kernel: a number from `least`, or above it, up to `most`."""
+    """Return a dataclass field in [least, most], or in (least, most] if `above`."""
     return field(metadata={"least": least, "most": most, "above": above})
 
 
 def kernel_parameters(kernel: type[Any]) -> tuple[Field[Any], ...]:
-    """Return the parameters of a kernel, with their ranges as metadata."""
+    """Return the fields of a kernel class, with the ranges of parameters as metadata."""
     return fields(kernel)
 
 
 def kernel_to_dict(kernel: Kernel) -> dict[str, Any]:
-    """Return a kernel as a dictionary: its name and its parameters."""
+    """Return a kernel as a dictionary of its name and its parameters."""
     return {"name": kernel.name, **asdict(kernel)}  # type: ignore[call-overload]
 
 
 def kernel_from_dict(tree: dict[str, Any]) -> Kernel:
-    """Return the kernel that a dictionary describes; ValueError if it describes none."""
+    """Return the kernel described by a dictionary; ValueError if the dictionary is invalid."""
     name = tree.get("name") if isinstance(tree, dict) else tree
     kernel = KERNELS.get(name) if isinstance(name, str) else None
     if kernel is None:
@@ -90,7 +90,7 @@ def kernel_from_dict(tree: dict[str, Any]) -> Kernel:
 
 
 def check_parameter(kernel: type[Any], parameter: Field[Any], value: Any) -> None:
-    """Raise ValueError unless a value is in the range of a kernel's parameter."""
+    """Raise ValueError if a value is out of the range of a kernel's parameter."""
     least, most = parameter.metadata["least"], parameter.metadata["most"]
     kinds = int if parameter.type == "int" else (int, float)
     inside = (
@@ -118,7 +118,7 @@ class Polynomial:
     degree: int = parameter(1, 1000)
 
     def apply(self, out: Array) -> None:
-        """Replace the cosines in `out` by their powers: square and multiply, bit by bit."""
+        """Replace the cosines in `out` by their d-th powers, by square-and-multiply."""
         bits = bin(self.degree)[3:]  # the bits after the leading one
         cosines = out.copy() if "1" in bits else out
         for bit in bits:
@@ -176,8 +176,8 @@ class Gaussian:
 class Laplacian:
     """Ω = exp(−2√(γ(1 − c))), which is exp(−√(2γ) ‖x − x'‖) for unit vectors.
 
-    It has a tip where the Gaussian is round, and long tails: a function made of it may change
-    abruptly.
+    The exponential kernel. It has a cusp at c = 1 and long tails, so the score functions it spans
+    are less smooth than those of the Gaussian.
     """
 
     name: ClassVar[str] = "laplacian"
@@ -194,7 +194,7 @@ class Laplacian:
         np.exp(out, out=out)
 
     def derivative(self, cosines: Array) -> Array:
-        """Return √(γ / (1 − c)) exp(−2√(γ(1 − c))), and zero at the tip."""
+        """Return √(γ / (1 − c)) exp(−2√(γ(1 − c))), and zero at the cusp c = 1."""
         gaps = 1.0 - cosines
         tip = gaps < TIP
         roots = np.sqrt(self.gamma * np.where(tip, 1.0, gaps))
@@ -202,12 +202,12 @@ class Laplacian:
 
     @property
     def steepness(self) -> float:
-        """The fall from the tip within a millionth."""
+        """The fall from the cusp over a change of the cosine of 1e-6, divided by 1e-6."""
         return 2e3 * float(np.sqrt(self.gamma))
 
     @property
     def is_smooth(self) -> bool:
-        """False: it has a tip."""
+        """False: the kernel has a cusp at a cosine of one."""
         return False
 
 
@@ -217,7 +217,7 @@ class ExponentialPower:
     """Ω = exp(−(√(2γ(1 − c)))^q), which is exp(−(√γ ‖x − x'‖)^q) for unit vectors, 0 < q ≤ 2.
 
     The family between the exponential and the Gaussian kernel, also called powered exponential:
-    q = 2 is `Gaussian(γ)`, and q = 1 is `Laplacian(γ / 2)`. It is positive definite for q up to 2.
+    q = 2 is `Gaussian(γ)`, and q = 1 is `Laplacian(γ / 2)`. It is positive definite for q ≤ 2.
     """
 
     name: ClassVar[str] = "exponential_power"
@@ -235,7 +235,7 @@ class ExponentialPower:
         np.exp(out, out=out)
 
     def derivative(self, cosines: Array) -> Array:
-        """Return γ q u^(q/2 − 1) exp(−u^(q/2)) with u = 2γ(1 − c); zero at the tip, if q < 2."""
+        """Return γ q u^(q/2 − 1) exp(−u^(q/2)) with u = 2γ(1 − c); zero at the cusp if q < 2."""
         gaps = 1.0 - cosines
         tip = gaps < TIP
         u = 2.0 * self.gamma * np.where(tip, 1.0, np.maximum(gaps, TIP))
@@ -246,20 +246,21 @@ class ExponentialPower:
 
     @property
     def steepness(self) -> float:
-        """The fall from a cosine of one within a millionth."""
+        """The fall from c = 1 over a change of the cosine of 1e-6, divided by 1e-6."""
         return float((2e-6 * self.gamma) ** (self.exponent / 2.0) * 1e6)
 
     @property
     def is_smooth(self) -> bool:
-        """Whether it is the Gaussian."""
+        """Whether q = 2, the Gaussian."""
         return self.exponent == 2.0
 
 
 def unit_rows_for(kernel: Kernel, directions: Array) -> Array:
-    """Return unit rows precise enough for the kernel.
+    """Return unit rows in the precision that the kernel needs.
 
-    Rows of float32 have a length of one but for rounding. A cosine is off by as much, which the
-    root at the tip of a kernel that is not smooth makes a thousand times larger.
+    The length of a float32 row is one up to rounding, and its cosines have errors of the same size.
+    The square root at the cusp of a kernel that is not smooth makes them a thousand times larger,
+    so for such a kernel the rows are normalised again in float64.
     """
     if not kernel.is_smooth and directions.dtype != np.float64:
         wide = directions.astype(np.float64)
@@ -282,7 +283,7 @@ def kernel_matrix(directions: Array, kernel: Kernel, executor: Executor = SERIAL
     def fill(rows: slice) -> None:
         for columns, tile in tiles_up_to_diagonal(directions, kernel, rows):
             out[columns, rows] = tile.T
-            # A diagonal tile is symmetric but for rounding: its lower part counts.
+            # A diagonal tile is symmetric up to rounding; its lower triangle is copied to the upper.
             below: Any = rows != columns or np.tril(np.ones(tile.shape, dtype=bool), -1)
             np.copyto(out[rows, columns], tile, where=below)
 
@@ -291,23 +292,26 @@ def kernel_matrix(directions: Array, kernel: Kernel, executor: Executor = SERIAL
 
 
 def tile_rows(m: int) -> list[slice]:
-    """Cut m rows into the heights of tiles; the longest rows of tiles, the last, come first."""
+    """Cut m rows into slices of the height of a tile, the last first.
+
+    Up to the diagonal the last slices have the most tiles; parallel work starts with the longest.
+    """
     return list(blocks_of(m, _TILE_HEIGHT))[::-1]
 
 
 def tiles_up_to_diagonal(
     directions: Array, kernel: Kernel, rows: slice
 ) -> Iterator[tuple[slice, Array]]:
-    """Compute these rows of the kernel matrix, tile by tile, up to the diagonal."""
+    """Yield the tiles of these rows of the kernel matrix up to the diagonal."""
     return kernel_tiles(directions, kernel, rows, [*column_blocks(rows.start), rows])
 
 
 def kernel_tiles(
     directions: Array, kernel: Kernel, rows: slice | IntArray, columns: list[slice]
 ) -> Iterator[tuple[slice, Array]]:
-    """Compute these rows and columns of the kernel matrix in float64, tile by tile.
+    """Yield these rows and columns of the kernel matrix in float64, tile by tile.
 
-    Each tile is in the same buffer: it is the caller's until the next.
+    All tiles share one buffer: a tile is valid until the next, and the caller may overwrite it.
     """
     left = directions[rows].astype(np.float64)
     widest = max(some.stop - some.start for some in columns)

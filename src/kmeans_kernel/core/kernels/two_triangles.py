@@ -1,11 +1,11 @@
-"""A symmetric matrix twice in one buffer: to be factored, and to be multiplied by.
+"""A symmetric matrix stored twice in one square buffer: for factorisation, and for products.
 
-On and above the diagonal the entries are rounded to the buffer's type; a factorisation may replace
-them. Below it they stay for residuals, as whole multiples of 2⁻³⁰ in the same 32 bits. That is
-finer than float32 for entries above 2⁻⁷, eight times so near a tenth, and it is the large entries
-whose rounding shows. Kernel values are at most 1 but for the rounding of the rows, which for the
-steepest kernel allowed makes it 1.3, so entries below 2 in size always fit. The diagonal is kept
-apart, in float64.
+On and above the diagonal the entries are in the buffer's type, and the Cholesky factor replaces
+them. Below the diagonal they are kept for residuals; in a float32 buffer as fixed-point numbers,
+whole multiples of 2⁻³⁰ in 32 bits. This is finer than float32 for entries above 2⁻⁷ (near 0.1 eight
+times finer), and the rounding of large entries dominates the error. Kernel values are at most 1 up
+to the rounding of the rows, which for the steepest kernel allowed makes it 1.3, so entries of
+magnitude below 2 always fit. The diagonal is kept separately, in float64.
 """
 
 from __future__ import annotations
@@ -20,21 +20,23 @@ import numpy.typing as npt
 from kmeans_kernel.core.arrays.execution import SERIAL, Executor, deal
 from kmeans_kernel.core.arrays.matrices import Array
 
+# The fixed-point scale, and the bound on the magnitude of entries that 32 bits then hold.
 _STEPS = 2.0**30
 _LARGEST = 2.0
 
-# A float64 tile of the lower triangle: it stays in the cache of a core while it is used twice.
+# Shape of a float64 tile of the lower triangle: small enough to stay in the cache of one core while
+# the tile and its transpose are multiplied by.
 _TILE_HEIGHT, _TILE_WIDTH = 128, 512
 
 
 @dataclass(frozen=True, eq=False)
 class TwoTriangles:
-    """A symmetric matrix with entries below 2 in size.
+    """A symmetric matrix with entries of magnitude below 2.
 
     Attributes
     ----------
-    buffer : (m, m) float32 or float64: the matrix on and above the diagonal; below it the matrix
-        again, in steps of 2⁻³⁰ in place of float32
+    buffer : (m, m) float32 or float64: the upper triangle holds the matrix or its Cholesky factor;
+        the strict lower triangle the matrix, in a float32 buffer as multiples of 2⁻³⁰
     diagonal : (m,) float64
     """
 
@@ -43,22 +45,22 @@ class TwoTriangles:
 
     @classmethod
     def empty(cls, m: int, dtype: npt.DTypeLike) -> TwoTriangles:
-        """Return a matrix that is still to be stored, tile by tile."""
+        """Return a matrix with uninitialised entries, to be filled by `store`."""
         return cls(np.empty((m, m), dtype=dtype), np.empty(m))
 
     @property
     def is_exact(self) -> bool:
-        """Whether what is kept below the diagonal is float64, as it came."""
+        """Whether the entries below the diagonal are float64, without rounding."""
         return not self._in_steps
 
     @property
     def rounding(self) -> float:
-        """The root mean square of what rounding an entry below the diagonal makes it differ."""
+        """Root mean square rounding error of an entry below the diagonal: step / √12."""
         step = 1 / _STEPS if self._in_steps else float(np.finfo(np.float64).eps) / 2
         return step / float(np.sqrt(12.0))
 
     def store(self, rows: slice, columns: slice, tile: Array) -> None:
-        """Store a float64 tile that lies below the diagonal, or whose diagonal is its own.
+        """Store a float64 tile below the diagonal, or a tile on it (rows == columns).
 
         Overwrites the tile.
         """
@@ -79,7 +81,7 @@ class TwoTriangles:
         """Return the matrix times V (m, K), in float64, from the triangle below the diagonal."""
         V = np.ascontiguousarray(V)
         tops = range(0, len(self.buffer), _TILE_HEIGHT)
-        # The tiles are too small for BLAS to share out among cores, so the rows of tiles are.
+        # The tiles are too small for threaded BLAS, so rows of tiles are dealt to the workers.
         parts = executor.map(lambda share: self._part_product(V, share), deal(tops, executor))
         product = sum(parts) / _STEPS if self._in_steps else sum(parts)
         return np.asarray(product + self.diagonal[:, np.newaxis] * V)
@@ -90,11 +92,11 @@ class TwoTriangles:
 
     @property
     def _below(self) -> npt.NDArray[Any]:
-        """The buffer, read and written as what is kept below the diagonal."""
+        """A view of the buffer in the type of the strict lower triangle."""
         return self.buffer.view(np.int32) if self._in_steps else self.buffer
 
     def _part_product(self, V: Array, tops: Sequence[int]) -> Array:
-        """Multiply by the rows of tiles that begin at `tops`, and by their mirror images."""
+        """Return the product with the rows of tiles at `tops` and with their transposes."""
         out = np.zeros_like(V)
         below, scratch = self._below, np.empty((_TILE_HEIGHT, _TILE_WIDTH))
         for top in tops:

@@ -1,1 +1,1 @@
-"""The fitted model: scores, probabilities, gradients."""
+"""The fitted model: scores, temperature scaling, AGOP."""

@@ -1,4 +1,4 @@
-"""The fitted model: an immutable record, and the one definition of its scores."""
+"""The fitted model: an immutable record, and the only definition of a score."""
 
 from __future__ import annotations
 
@@ -22,41 +22,41 @@ from kmeans_kernel.core.arrays.matrices import (
 from kmeans_kernel.core.arrays.sphere import SphereMap
 from kmeans_kernel.core.kernels.kernels import Kernel
 
-# Rows and representatives of a block: large enough for the products to run at full speed, small
-# enough for the kernel and the second product to find it in cache.
+# Rows and representatives of a block: large enough for matrix products to run at full speed, small
+# enough to stay in cache for the kernel and the second product.
 _BLOCK_ROWS, _BLOCK_COLUMNS = 1024, 512
 
-# Products of some hundred float32 terms of one sign are off by about this much.
+# Error of a float32 inner product of some hundred terms of one sign.
 _FLOAT32_COSINE_ERROR = 1e-6
 
-# Representatives from which the size of kernel values is estimated.
+# Number of representatives from which the magnitude of kernel values is estimated.
 _SOME = 64
 
-# The largest error of float32 scores, as a share of the usual margin, that is tolerated.
+# Largest tolerated error of float32 scores, as a share of the median margin.
 _TOLERABLE_NOISE = 1e-3
 
 
 def margins(scores: Array) -> Array:
-    """Return the (n,) differences of the two highest scores of each row."""
+    """Return the (n,) margins: the highest score of each row minus the second highest."""
     best = np.partition(scores, -2, axis=1)[:, -2:]
     return np.asarray(best[:, 1] - best[:, 0])
 
 
 @dataclass(frozen=True, eq=False)
 class FittedModel:
-    """All that is needed to score a row; its arrays cannot be written to.
+    """All parameters needed to score a row; the arrays are read-only.
 
     Attributes
     ----------
     directions : (m, d) unit rows, the representatives on the sphere; (m, d + 1) with a lift
     representative_classes : (m,) the position in `classes` of each representative's class
-    representative_counts : (m,) the weight of the training rows each representative stands for
-    dual_coef : (m, K) float64
+    representative_counts : (m,) total weight of the training rows of each representative
+    dual_coef : (m, K) float64 kernel coefficients
     intercept : (K,) float64
     kernel : an elementwise function of the cosines
-    sphere_map : how rows are mapped to the sphere
+    sphere_map : the map of rows to the unit sphere
     classes : (K,) the labels
-    temperature : divides the scores before the softmax
+    temperature : divisor of the scores before the softmax (temperature scaling)
     """
 
     directions: Array
@@ -73,21 +73,22 @@ class FittedModel:
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(value, np.ndarray):
-                frozen = np.ascontiguousarray(value).view()  # results do not depend on the order
+                # One memory layout: BLAS may sum in another order for another layout.
+                frozen = np.ascontiguousarray(value).view()
                 frozen.flags.writeable = False
                 object.__setattr__(self, field.name, frozen)
 
     @property
     def representatives(self) -> Array:
-        """The representatives as rows of the input: (m, n_features)."""
+        """The (m, n_features) representatives as points in the feature space of the input."""
         return self.sphere_map.invert(self.directions)
 
     @cached_property
     def noise(self) -> float:
-        """Estimated error of the scores from float32 products.
+        """Estimated error of float32 scores.
 
         Large coefficients that cancel, from a narrow margin or a small regularization, magnify the
-        rounding of the cosines, and that of the sums where kernel values are large.
+        rounding of the cosines and, where kernel values are large, the rounding of the sums.
         """
         largest = float(np.linalg.norm(self.dual_coef, axis=0).max())
         n_terms = min(len(self.directions), _BLOCK_COLUMNS)
@@ -97,28 +98,27 @@ class FittedModel:
 
     @cached_property
     def needs_float64(self) -> bool:
-        """Whether the error of float32 scores would be too large beside the usual margin.
+        """Whether the error of float32 scores would be too large beside the median margin.
 
-        Margins are about one for the squared loss, and larger for the logistic one.
+        Margins are about one for the squared loss, and larger for the logistic loss.
         """
         margin = float(np.median(margins(self._some_values @ self.dual_coef + self.intercept)))
         return self.noise > _TOLERABLE_NOISE * max(1.0, margin)
 
     @cached_property
     def _some_values(self) -> Array:
-        """Kernel values of a sample of the representatives with all of them."""
+        """Kernel values of a sample of the representatives with all representatives."""
         some = self.directions[:: max(1, len(self.directions) // _SOME)].astype(np.float64)
         values = np.asarray(some @ self.directions.T.astype(np.float64))
         self.kernel.apply(values)
         return values
 
     def scores(self, X: Matrix, executor: Executor = SERIAL) -> Array:
-        """Return the (n, K) scores Σ_q Ω(x, ξ_q) a_q + b of finite rows with the right width.
+        """Return the (n, K) scores Σ_q Ω(x, ξ_q) a_q + b; X is trusted: finite, of d features.
 
-        In float64 when both the rows and the representatives are, or when the error of float32
-        would be too large; else in float32, but for rows whose two highest scores differ by no more
-        than that error: there float64 decides, so that a label does not depend on the order of
-        sums.
+        Scores are float64 if rows and representatives are, or if the error of float32 would be too
+        large; else float32, except for rows with a margin below that error. These are scored again
+        in float64, so that a label does not depend on the order of summation.
         """
         if {X.dtype, self.directions.dtype} == {np.dtype(np.float64)} or self.needs_float64:
             return self._scores(X, np.float64, executor)
@@ -147,9 +147,10 @@ class FittedModel:
         return scores
 
     def contributions(self, X: Matrix, columns: IntArray) -> Array:
-        """Return the (n, m) terms Ω(x, ξ_q) a_q of each row's score in one column, in float64.
+        """Return the (n, m) terms Ω(x, ξ_q) a_q of the score of one class per row, in float64.
 
-        `columns` (n,) are positions in `classes`. With the intercept they add up to the score.
+        `columns` (n,) are the positions of these classes. The terms of a row and the intercept add
+        up to the score.
         """
         directions = self.directions.astype(np.float64, copy=False)
         out = np.empty((n_rows(X), len(directions)))
@@ -161,6 +162,6 @@ class FittedModel:
         return out
 
     def probabilities(self, scores: Array) -> Array:
-        """Return the softmax of each row of scores, in float64."""
+        """Return the softmax of scores divided by the temperature, in float64."""
         proba: Array = softmax(scores.astype(np.float64) / self.temperature, axis=1)
         return proba

@@ -11,17 +11,18 @@ from scipy.special import log_softmax, softmax
 
 from kmeans_kernel.core.arrays.matrices import Array, IntArray
 
+# Bounds of the search for the temperature.
 _COLDEST, _HOTTEST = 1e-3, 1e2
 
 
 def fit_temperature(scores: Array, codes: IntArray, weights: Array) -> float:
-    """Return the temperature whose softmax of held-out scores has the least log-loss.
+    """Return the temperature with the least log-loss of held-out samples.
 
     Parameters
     ----------
-    scores : (n, K) of held-out samples
-    codes : (n,) the columns of their classes
-    weights : (n,)
+    scores : (n, K) scores of held-out samples
+    codes : (n,) positions of their classes
+    weights : (n,) sample weights
     """
 
     def loss(logarithm: float) -> float:
@@ -33,10 +34,10 @@ def fit_temperature(scores: Array, codes: IntArray, weights: Array) -> float:
 
 
 def brier_losses(scores: Array, codes: IntArray, weights: Array) -> Array:
-    """Return the (n,) Brier scores of held-out samples: the squared errors of their probabilities.
+    """Return the (n,) Brier scores of held-out samples: squared errors of their probabilities.
 
-    Probabilities are the softmax of the scores at the temperature with the least log-loss, so that
-    scores of any scale compare.
+    The probabilities come from temperature scaling fitted to the same scores, so that scores of
+    different scales can be compared.
     """
     probabilities = softmax(scores / fit_temperature(scores, codes, weights), axis=1)
     probabilities[np.arange(len(codes)), codes] -= 1.0

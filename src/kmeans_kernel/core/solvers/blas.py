@@ -1,9 +1,9 @@
-"""BLAS and LAPACK on parts of a matrix, in place.
+"""BLAS and LAPACK on tiles of a matrix, in place.
 
-SciPy's ordinary wrappers want whole, contiguous arrays and copy anything else. The routines that
-it exports to Cython are the same compiled ones and take a leading dimension, so a tile can be
-worked on where it lies. They are reached here through the function pointers that SciPy publishes
-for that purpose. All arguments are trusted: no size is checked on the other side.
+SciPy's Python wrappers copy an array that is not contiguous. The routines that SciPy exports to
+Cython are the same compiled ones and take a leading dimension, so they can work on a tile of a
+matrix in place. They are called here by ctypes, through the function pointers that SciPy publishes.
+All arguments are trusted: the routines check no size.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _REAL = {np.dtype(np.float32): ctypes.c_float, np.dtype(np.float64): ctypes.c_do
 def factor_tile(tile: Array) -> bool:
     """Replace the lower triangle of a Fortran-ordered tile by its Cholesky factor L.
 
-    The strict upper triangle is left alone. False if the tile is not positive definite.
+    The strict upper triangle is neither read nor written. Returns False if the tile is not positive
+    definite. LAPACK's potrf.
     """
     info = ctypes.c_int()
     n, lda = _int(len(tile)), _leading(tile)
@@ -34,7 +35,7 @@ def factor_tile(tile: Array) -> bool:
 
 
 def divide_from_right(lower: Array, panel: Array) -> None:
-    """Replace a Fortran-ordered panel P by P L⁻ᵀ, with L the lower triangle of a tile."""
+    """Replace a Fortran-ordered panel P by P L⁻ᵀ, with L the lower triangle of a tile: trsm."""
     m, n = panel.shape
     one = _real(1.0, panel.dtype)
     _routine("trsm", panel.dtype)(
@@ -44,7 +45,7 @@ def divide_from_right(lower: Array, panel: Array) -> None:
 
 
 def divide_from_left(lower: Array, panel: Array, *, transposed: bool) -> None:
-    """Replace a Fortran-ordered panel P by L⁻¹ P, or by L⁻ᵀ P."""
+    """Replace a Fortran-ordered panel P by L⁻¹ P, or by L⁻ᵀ P if `transposed`: trsm."""
     m, n = panel.shape
     one = _real(1.0, panel.dtype)
     _routine("trsm", panel.dtype)(
@@ -54,7 +55,7 @@ def divide_from_left(lower: Array, panel: Array, *, transposed: bool) -> None:
 
 
 def subtract_square(tile: Array, left: Array) -> None:
-    """Subtract A Aᵀ from the lower triangle of a Fortran-ordered tile, A = `left`."""
+    """Subtract A Aᵀ from the lower triangle of a Fortran-ordered tile, A = `left`: syrk."""
     n, k = left.shape
     _routine("syrk", tile.dtype)(
         b"L", b"N", _int(n), _int(k), _real(-1.0, tile.dtype), _pointer(left), _leading(left),
@@ -63,7 +64,7 @@ def subtract_square(tile: Array, left: Array) -> None:
 
 
 def subtract_product(tile: Array, left: Array, right: Array) -> None:
-    """Subtract A Bᵀ from a Fortran-ordered tile, A = `left`, B = `right`."""
+    """Subtract A Bᵀ from a Fortran-ordered tile, A = `left`, B = `right`: gemm."""
     (m, k), n = left.shape, len(right)
     _routine("gemm", tile.dtype)(
         b"N", b"T", _int(m), _int(n), _int(k), _real(-1.0, tile.dtype),
@@ -90,7 +91,7 @@ def _pointer(tile: Array) -> ctypes.c_void_p:
 
 
 def _leading(tile: Array) -> Any:
-    """Return the distance between columns, in entries; NumPy's is arbitrary for a single one."""
+    """Return the leading dimension; NumPy's stride is arbitrary for a single column."""
     return _int(max(tile.strides[1] // tile.itemsize, len(tile), 1))
 
 

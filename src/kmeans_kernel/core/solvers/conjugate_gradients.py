@@ -1,9 +1,9 @@
-"""Nyström kernel ridge regression by conjugate gradients, for many representatives.
+"""Nyström kernel ridge regression by preconditioned conjugate gradients, as in FALKON.
 
-The normal equations of the whitened features cost n m² operations to set up. Conjugate gradients
-only multiply by them, at some n m K, and need few steps once the equations are preconditioned by an
-estimate of their covariance from the representatives, which costs m³: as in FALKON (Rudi, Carratino
-and Rosasco, NIPS 2017), with K-means centres and their counts in place of uniformly drawn ones.
+For many representatives: the normal equations of the whitened features cost n m² operations to set
+up. A step of conjugate gradients costs about n m K, and a preconditioner makes the steps few. It is
+an estimate of the covariance from the representatives, at a cost of m³: FALKON (Rudi, Carratino and
+Rosasco, NIPS 2017), with K-means centres and their counts in place of uniformly drawn landmarks.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from kmeans_kernel.core.solvers.preconditioner import estimate_covariance
 
 Multiply: TypeAlias = Callable[[Array], Array]
 
-# Steps end when the residual has shrunk by this much: the rounding of float32 kernel values changes
-# the scores by more.
+# Relative residual at which conjugate gradients stop: a smaller one changes the scores by less than
+# the rounding of float32 kernel values does.
 TOLERANCE = 1e-3
 
-# A result less exact than this is not used.
+# Largest relative residual that the caller accepts; above it the normal equations are solved.
 ACCEPTABLE = 1e-2
 
 MOST_STEPS = 100
 
-# A residual this many times the best will not come back.
+# A residual this many times the best so far means divergence.
 _LOST = 100.0
 
 
@@ -55,11 +55,11 @@ def solve_by_conjugate_gradients(
     stored_up_to: float = STORED_UP_TO,
     tolerance: float = TOLERANCE,
 ) -> Solution:
-    """Fit to all samples; arguments are trusted.
+    """Fit kernel ridge regression to all samples; arguments are trusted.
 
     Parameters
     ----------
-    counts : (m,) the weight of the samples that each representative stands for
+    counts : (m,) total weight of the samples in the cluster of each representative
     """
     kernel = float32_kernel_blocks(basis, rows, executor, stored_up_to)
     weight, K = rows.total_weight, len(rows.classes)
@@ -69,7 +69,7 @@ def solve_by_conjugate_gradients(
         columns = np.column_stack([np.ones(len(values)), np.eye(K)[codes]])
         return weights[:, None] * columns / weight
 
-    # The sums of the kernel with a constant and with the targets, in one pass.
+    # One pass for the mean kernel values and the sums of kernel values times targets.
     first = kernel.sums(with_targets)
     mean_k = first[:, 0]
     slopes = kernel.to_whitened(first[:, 1:] - np.outer(mean_k, mean_y))
@@ -101,11 +101,10 @@ def conjugate_gradients(
     tolerance: float = TOLERANCE,
     most_steps: int = MOST_STEPS,
 ) -> tuple[Array, float]:
-    """Solve A X = B for a positive definite A, each column by itself, all in the same products.
+    """Solve A X = B for a positive definite A: one recurrence per column, shared products.
 
-    Stops when the residual is small enough, or has grown well above the best: rounding may make A
-    indefinite. Returns the best solution and its largest relative residual
-    over the columns.
+    Stops when the relative residual is at most `tolerance`, or on divergence, since rounding may
+    make A indefinite. Returns the best solution and its largest relative residual over the columns.
     """
     solution, residual = np.zeros_like(right_side), right_side.copy()
     best, reached = solution.copy(), relative_norm(residual, right_side)

@@ -4,9 +4,11 @@
     [1  Ω + εI  ] [a] = [Y]
 
 with Ω (m, m) the kernel matrix, Y (m, K) the targets, a (m, K) the dual coefficients, b (K,) the
-intercept. With H = Ω + εI and η = H⁻¹1 it is solved by elimination: b = 1ᵀH⁻¹Y / 1ᵀη and
-a = H⁻¹Y − η b. H is factored once, in place, and the answer refined until the bordered system
-itself holds. Nothing here knows what a kernel is.
+intercept (Suykens and Vandewalle, "Least squares support vector machine classifiers", Neural
+Processing Letters 9, 1999). With H = Ω + εI and η = H⁻¹1 the system is solved by elimination:
+b = 1ᵀH⁻¹Y / 1ᵀη and a = H⁻¹Y − η b. H is factored once, in place, and the solution improved by
+iterative refinement against residuals of the bordered system. The functions take matrices, not
+kernels.
 """
 
 from __future__ import annotations
@@ -31,25 +33,27 @@ RESIDUAL_TOLERANCE = 1e-6
 _MOST_CORRECTIONS = 20
 _MOST_EXACT_RESIDUALS = 3
 
-# Rows of the system that are computed exactly, to see what the stored matrix hides.
+# Rows of the system recomputed exactly, to estimate the residual that rounding of the stored matrix
+# hides.
 _SAMPLED_ROWS = 64
 
 
 class ExactMatrix(Protocol):
-    """Ω, exactly: slow to multiply by, since it is computed anew each time."""
+    """Ω without rounding: a product is slow, since the entries are recomputed each time."""
 
     def multiply(self, V: Array) -> Array:
         """Return Ω V, in float64."""
 
     def multiply_rows(self, V: Array, rows: IntArray) -> Array:
-        """Return some rows of Ω V, in float64."""
+        """Return the given rows of Ω V, in float64."""
 
 
 @dataclass(frozen=True, eq=False)
 class BorderedVector:
-    """A column block of the bordered system: `body` (m, K) beside Ω, `border` (K,) above it.
+    """K vectors of the bordered system: `body` (m, K) and `border` (K,).
 
-    As a solution, the dual coefficients and the intercept; as a right side, what Φ w should be.
+    A solution has the dual coefficients as body and the intercept as border; a right-hand side has
+    the targets as body and zero as border.
     """
 
     body: Array
@@ -62,22 +66,22 @@ class BorderedVector:
         return BorderedVector(self.body - other.body, self.border - other.border)
 
     def norms(self) -> Array:
-        """Return the (K,) lengths of the columns."""
+        """Return the (K,) norms of the vectors."""
         lengths: Array = np.hypot(np.linalg.norm(self.body, axis=0), self.border)
         return lengths
 
 
 @dataclass(frozen=True, eq=False)
 class DualSolution:
-    """The solved machine.
+    """The solution of the LS-SVM.
 
     Attributes
     ----------
     dual_coef : (m, K) float64
     intercept : (K,) float64
-    relative_residual : the largest over the K columns of ‖residual‖ / ‖target‖ of the bordered
-        system, with an estimate of what rounding the stored matrix adds
-    factored_in : "float32" or "float64"
+    relative_residual : the largest ‖residual‖ / ‖target‖ of the bordered system over the K columns,
+        with an estimate of the residual that rounding of the stored matrix hides
+    factored_in : precision of the Cholesky factor, "float32" or "float64"
     """
 
     dual_coef: Array
@@ -99,20 +103,20 @@ def solve_on_representatives(
 
     Parameters
     ----------
-    gram : makes the (m, m) kernel matrix Ω in the given type; the buffer is overwritten here, and
-        it is the only one of that size
-    exact : Ω again; some rows of it tell whether the rounding of the stored Ω shows in the
-        result, and only then is it multiplied by as a whole
+    gram : makes the (m, m) kernel matrix Ω in the given type; its buffer, the only one of that
+        size, is overwritten by the factor
+    exact : Ω without rounding; a sample of its rows shows whether the rounding of the stored Ω
+        matters, and only then is a whole product computed
     targets : (m, K) float64
-    regularization : ε, at least 0; one for all representatives, or (m,) for each
-    float64_up_to : the largest m that is factored in float64 at once; above it float32 is tried
-        first, at half the memory and twice the speed
+    regularization : ε, at least 0; a number, or (m,) one for each representative
+    float64_up_to : the largest m that is factored in float64 from the start; above it float32 is
+        tried first, at half the memory and twice the speed
     executor : runs the products with Ω
 
     Raises
     ------
     numpy.linalg.LinAlgError
-        when even float64 does not reach `RESIDUAL_TOLERANCE`
+        if a float64 factor does not reach `RESIDUAL_TOLERANCE` either
     """
     precisions: list[type[np.floating[Any]]] = [np.float32, np.float64]
     if len(targets) <= float64_up_to:
@@ -127,7 +131,7 @@ def solve_on_representatives(
         solution, reached = _solve_exactly(factored, exact, right_side)
         if reached <= RESIDUAL_TOLERANCE:
             return DualSolution(solution.body, solution.border, reached, np.dtype(precision).name)
-        del factored  # before the next buffer is made
+        del factored  # frees its buffer before the next is allocated
     raise np.linalg.LinAlgError(
         f"the kernel system of {len(targets)} representatives is numerically singular at "
         f"regularization={float(ridge.max())!r} (relative residual {reached:.1e}, at most "
@@ -141,8 +145,8 @@ class FactoredSystem:
 
     Attributes
     ----------
-    matrix : Ω below the diagonal, the factor on and above it
-    ridge : (m,) ε
+    matrix : Ω below the diagonal, the Cholesky factor on and above it
+    ridge : (m,) ε of each representative
     executor : runs the products
     """
 
@@ -154,10 +158,10 @@ class FactoredSystem:
     def of(
         cls, matrix: TwoTriangles, ridge: Array, executor: Executor = SERIAL
     ) -> FactoredSystem | None:
-        """Factor Ω + diag(ε) in place of Ω; None if it is not positive definite."""
+        """Factor Ω + diag(ε) in the buffer of Ω; None if it is not positive definite."""
         np.fill_diagonal(matrix.buffer, matrix.diagonal + ridge)
-        # The transpose is the same memory in Fortran's order: its lower triangle, where the factor
-        # goes, is the upper triangle of the buffer; the kernel stays in the lower one.
+        # The transpose is the same memory in Fortran order: the factor goes to its lower triangle,
+        # the upper triangle of the buffer; the kernel stays in the lower triangle of the buffer.
         positive = factor_in_place(matrix.buffer.T)
         return cls(matrix, ridge, executor) if positive else None
 
@@ -166,7 +170,7 @@ class FactoredSystem:
         return self.matrix.multiply(V, self.executor) + self.ridge[:, None] * V
 
     def divide(self, V: Array) -> Array:
-        """Return H⁻¹ V to the accuracy of the factor."""
+        """Return H⁻¹ V to the accuracy of the factor; columns are scaled to length one first."""
         sizes = np.linalg.norm(V, axis=0)
         sizes[sizes == 0] = 1.0
         solved = np.asfortranarray(V / sizes, dtype=self.matrix.buffer.dtype)
@@ -174,7 +178,7 @@ class FactoredSystem:
         return np.asarray(solved.astype(np.float64) * sizes)
 
     def hidden_residual(self, body: Array) -> Array:
-        """Estimate the (K,) residual norms of a solution that rounding the stored Ω hides."""
+        """Estimate the (K,) residual norms from the rounding of the stored Ω, taken as random."""
         lengths = np.linalg.norm(body, axis=0)
         return np.asarray(self.matrix.rounding * np.sqrt(len(body)) * lengths)
 
@@ -182,10 +186,11 @@ class FactoredSystem:
 def refine(
     multiply: Multiply, divide: Multiply, right_side: BorderedVector, goal: float
 ) -> tuple[BorderedVector, Array]:
-    """Solve the bordered system from functions that multiply by H and, roughly, by its inverse.
+    """Solve the bordered system by iterative refinement.
 
-    Corrects until the residual is at most `goal` times the right side in every column, or no
-    longer halves. Returns the solution and the (K,) norms of its residual.
+    `multiply` gives H V, and `divide` H⁻¹ V approximately. Refines until the residual is at most
+    `goal` times the right-hand side in every column, or no longer halves. Returns the solution and
+    the (K,) norms of its residual.
     """
     scale = right_side.norms()
     scale[scale == 0] = 1.0
@@ -211,12 +216,12 @@ def refine(
 def _solve_exactly(
     factored: FactoredSystem, exact: ExactMatrix, right_side: BorderedVector
 ) -> tuple[BorderedVector, float]:
-    """Solve with the stored matrix; where its rounding would show, correct with the exact one.
+    """Solve with the stored matrix; if its rounding matters, correct by exact residuals.
 
-    Returns the solution and its relative residual, the largest over the columns.
+    Returns the solution and its largest relative residual over the columns.
     """
     scale = right_side.norms()
-    scale[scale == 0] = 1.0  # of a class without representatives
+    scale[scale == 0] = 1.0  # a class without representatives has zero targets
     goal = 0.1 * float(np.finfo(factored.matrix.buffer.dtype).eps)
 
     def multiply_exactly(V: Array) -> Array:
@@ -231,7 +236,7 @@ def _solve_exactly(
             break
         residual = right_side - _multiply_bordered(multiply_exactly, solution)
         correction, seen = refine(factored.multiply, factored.divide, residual, goal)
-        # The correction is small, and so is what the stored matrix hides of it.
+        # The correction is small, and so is the part of its residual that rounding hides.
         hidden = factored.hidden_residual(correction.body)
         solution = solution + correction
     return solution, reached
@@ -243,10 +248,10 @@ def _sampled_residual(
     solution: BorderedVector,
     right_side: BorderedVector,
 ) -> Array:
-    """Estimate the (K,) norms of the residual from some rows of the exact system.
+    """Estimate the (K,) norms of the residual from a sample of rows of the exact system.
 
-    `hidden_residual` takes rounding for random. Where entries of Ω repeat, their errors do too, and
-    may add up; these rows show it.
+    `hidden_residual` takes rounding errors as random. Where entries of Ω repeat, their errors
+    repeat too and may add up; the sampled rows show it.
     """
     m = len(right_side.body)
     if factored.matrix.is_exact:

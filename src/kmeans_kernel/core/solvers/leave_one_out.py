@@ -1,4 +1,8 @@
-"""Leave-one-out predictions of ridge regression in closed form, for every λ at once."""
+"""Closed-form leave-one-out predictions of ridge regression, for every λ.
+
+The identity behind allocated (PRESS) residuals: a sample's leave-one-out residual is its residual
+divided by one minus its leverage.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +17,15 @@ from kmeans_kernel.core.solvers.nystrom import NormalEquations, without_own_infl
 
 @dataclass(frozen=True, eq=False)
 class RidgePath:
-    """The ridge regressions of all λ, from one eigendecomposition.
+    """The regularization path of ridge regression, from one eigendecomposition.
 
     Attributes
     ----------
-    mean_z, mean_y : (m,), (K,) weighted means
-    axes : (m, m) eigenvectors of the covariance of z, one in each column
-    variances : (m,) its eigenvalues
-    slopes : (m, K) covariance of y with the features along the axes
-    weight : Σ w
+    mean_z, mean_y : (m,), (K,) weighted means of whitened features and targets
+    axes : (m, m) eigenvectors of the covariance of the features, in columns
+    variances : (m,) eigenvalues of that covariance
+    slopes : (m, K) covariance of the projected features with the targets
+    weight : Σ w, the total weight
     """
 
     mean_z: Array
@@ -33,7 +37,7 @@ class RidgePath:
 
     @classmethod
     def of(cls, equations: NormalEquations) -> RidgePath:
-        """Decompose the normal equations."""
+        """Decompose the covariance of the normal equations."""
         variances, axes = eigh(equations.covariance(), check_finite=False)
         return cls(
             equations.mean_z,
@@ -45,20 +49,20 @@ class RidgePath:
         )
 
     def along_axes(self, Z: Array) -> Array:
-        """Return features (n, m) along the axes, centred."""
+        """Return features (n, m) projected on the eigenvectors, centred."""
         return np.asarray(Z @ self.axes - self.mean_z @ self.axes)
 
     def scores(self, T: Array, regularization: float) -> Array:
-        """Return the (n, K) scores of features along the axes."""
+        """Return the (n, K) scores of projected features T (n, m) at one λ."""
         return (
             np.asarray(T @ (self.slopes / (self.variances + regularization)[:, None])) + self.mean_y
         )
 
     def left_out_scores(self, T: Array, Y: Array, weights: Array, regularization: float) -> Array:
-        """Return the (n, K) scores of training samples by the fit without each of them.
+        """Return the (n, K) leave-one-out scores of training samples at one λ.
 
-        T (n, m) are their features along the axes, Y (n, K) their targets, `weights` (n,) those of
-        the copy that is left out. The penalty of all samples is kept.
+        T (n, m) are their projected features, Y (n, K) their targets, `weights` (n,) the weights of
+        the copies that are left out. The penalty λW does not change when a sample is left out.
         """
         scores = self.scores(T, regularization)
         leverage = 1.0 + (T * T) @ (1.0 / (self.variances + regularization))

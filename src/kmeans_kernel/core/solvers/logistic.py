@@ -1,15 +1,15 @@
-"""Logistic regression on the basis of the representatives: Nyström kernel logistic regression.
+"""Nyström kernel logistic regression: multinomial, on the basis of the representatives.
 
     minimise over a, b:   Σᵢ wᵢ ℓ(kᵢᵀ a + b, yᵢ)  +  ½ λ W Σ aᵀ (Ω + δI) a,    W = Σᵢ wᵢ
 
-ℓ(s, y) being −log of the softmax probability that the scores s give to the class y. Least squares
-must bend a score down again beyond the class it is of: where classes lie one behind the other, the
-classes in the middle hardly ever have the highest score. The logistic loss asks only that the right
-score be above the others.
+ℓ(s, y) is the log-loss, −log of the softmax probability of class y at scores s. The squared loss
+has a masking problem: where classes lie one behind the other, a class in the middle hardly ever has
+the highest score (Hastie, Tibshirani and Friedman, "The Elements of Statistical Learning", 4.2).
+The logistic loss only asks that the score of the right class be above the others.
 
-The Hessian of the mean loss by whitened features is, but for a factor, their covariance. Divided by
-its triangular factor the problem is well conditioned, and a few dozen steps of L-BFGS solve it. A
-step is one pass over the samples.
+The Hessian of the mean loss with respect to whitened features is about their covariance times a
+constant. Preconditioned by the Cholesky factor of the covariance the problem is well conditioned,
+and a few dozen steps of L-BFGS solve it. A step is one pass over the samples.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ from kmeans_kernel.core.solvers.nystrom import (
 )
 from kmeans_kernel.core.solvers.preconditioner import estimate_covariance
 
-# Steps end when one lowers the loss by less than this share of the loss at the start. Further steps
-# change scores whose sign is decided; held-out samples are predicted no better.
+# L-BFGS stops when a step lowers the loss by less than this share of the loss at the start. Further
+# steps change scores whose sign is decided; held-out samples are predicted no better.
 TOLERANCE = 1e-5
 
 MOST_STEPS = 100
 
-# The most products for whitened features: about a minute on two cores.
+# The most operations (n m²) spent on whitened features: about a minute on two cores.
 _MOST_PRODUCTS = 2e12
 
-# Largest error of the scores from rounding; a difference of one is a factor e of the odds.
+# Largest tolerated rounding error of the scores; a difference of 1 is a factor e of the odds.
 _TOLERABLE_NOISE = 0.02
 
-# The steps that L-BFGS remembers.
+# Number of corrections that L-BFGS keeps for its Hessian approximation.
 _MEMORY = 10
 
 
 def whitening_pays(n: int, m: int) -> bool:
-    """Say whether to hold the whitened features of n samples, which cost n m² products."""
+    """Return whether to hold the whitened features of n samples, at a cost of n m² operations."""
     return 4.0 * n * m <= STORED_UP_TO and float(n) * m**2 <= _MOST_PRODUCTS
 
 
@@ -70,11 +70,13 @@ def fit_logistic(
     regularization: float,
     executor: Executor = SERIAL,
 ) -> Solution:
-    """Fit to all samples by passes over whitened features, or over kernel values of many samples.
+    """Fit to all samples in memory; arguments are trusted.
+
+    The passes are over whitened features or, if these would be too large, over kernel values.
 
     Parameters
     ----------
-    counts : (m,) the weight of the samples that each representative stands for
+    counts : (m,) total weight of the samples in the cluster of each representative
     """
     n, m = len(rows), len(basis.directions)
     if not whitening_pays(n, m):
@@ -91,10 +93,11 @@ def fit_logistic(
 def loss_sums(
     inner: Array, intercept: Array, features: Array, codes: IntArray, weights: Array
 ) -> Array:
-    """Return the sums of the loss and of its gradients over a block, packed into one vector.
+    """Return the sums of the loss and its gradients over a block, packed into one vector.
 
-    The scores are features @ inner + intercept. The vector holds Σ w ℓ, Σ w, the (K,) gradient by
-    the intercept and the (m, K) gradient by `inner`; the vectors of blocks add up.
+    The scores are features @ inner + intercept. The vector holds Σ w ℓ, Σ w, the (K,) gradient with
+    respect to the intercept and the (m, K) gradient with respect to `inner`; it is additive over
+    blocks.
     """
     logs = log_softmax(features @ inner.astype(features.dtype, copy=False) + intercept, axis=1)
     own = np.arange(len(codes)), codes
@@ -109,18 +112,18 @@ def loss_sums(
 
 
 def unpack_loss_sums(sums: Array, K: int) -> tuple[float, float, Array, Array]:
-    """Return loss, weight, gradient by the intercept (K,) and by the coefficients (m, K)."""
+    """Return loss, weight, gradient of the intercept (K,) and of the coefficients (m, K)."""
     return float(sums[0]), float(sums[1]), sums[2 : K + 2], sums[K + 2 :].reshape(-1, K)
 
 
 @dataclass(frozen=True, eq=False)
 class LogisticProblem:
-    """The logistic regressions of all λ.
+    """Logistic regression on fixed features, to be solved for any λ.
 
     Attributes
     ----------
-    features : of the samples, in blocks
-    mean, covariance : (m,), (m, m) of the whitened features, exact or nearly so
+    features : features of the samples, in blocks
+    mean, covariance : (m,), (m, m) of the whitened features, exact or estimated
     """
 
     features: FeatureBlocks
@@ -131,7 +134,7 @@ class LogisticProblem:
     def on_whitened_features(
         cls, basis: NystromBasis, rows: LabelledRows, executor: Executor = SERIAL
     ) -> LogisticProblem:
-        """Prepare with whitened features, held, and their covariance."""
+        """Prepare with whitened features in memory and their exact covariance."""
         features = held_whitened_blocks(basis, rows, executor)
         equations = NormalEquations.of(features)
         return cls(features, equations.mean_z, equations.covariance())
@@ -145,7 +148,7 @@ class LogisticProblem:
         executor: Executor = SERIAL,
         stored_up_to: float = STORED_UP_TO,
     ) -> LogisticProblem:
-        """Prepare with float32 kernel values, and an estimate of the covariance."""
+        """Prepare with float32 kernel values and an estimate of the covariance."""
         features = float32_kernel_blocks(basis, rows, executor, stored_up_to)
         return cls(features, *estimate_covariance(basis, rows, counts))
 
@@ -153,7 +156,7 @@ class LogisticProblem:
     def out_of_core(
         cls, basis: NystromBasis, rows: TrainingRows, executor: Executor = SERIAL
     ) -> LogisticProblem:
-        """Prepare with one pass over the rows; every step is another pass."""
+        """Prepare out of core: one pass for the covariance, and one for every step."""
         equations = NormalEquations.of(whitened_blocks(basis, rows, executor))
         features = kernel_blocks(basis, rows, executor)
         return cls(features, equations.mean_z, equations.covariance())
@@ -172,10 +175,10 @@ class LogisticProblem:
     ) -> Solution:
         """Solve for one λ, from zero or from another solution.
 
-        The coordinates are Rᵀ W for coefficients W of centred features, R being the triangular
-        factor of the Hessian, and √h b for the intercept b.
+        The preconditioned variables are Rᵀ W and √h b, for coefficients W of centred features and
+        the intercept b, with R the Cholesky factor of the approximate Hessian h (covariance) + λI.
         """
-        # The Hessian bound at uniform probabilities, as a factor of that of plain squares.
+        # h: Hessian at uniform probabilities, relative to the covariance.
         K, m = self.n_classes, len(self.mean)
         hessian = (1 - 1 / K) / K
         triangle = factor_with_ridge(self.covariance.copy(), regularization / hessian)
@@ -206,7 +209,7 @@ class LogisticProblem:
         return Solution(W, b - self.mean @ W, reached)
 
     def _loss_and_gradient(self, W: Array, intercept: Array) -> tuple[float, Array, Array]:
-        """Return the mean loss and its gradients by the coefficients and by the intercept."""
+        """Return the mean loss and its gradients: of the coefficients, and of the intercept."""
         features = self.features
         sums = features.total(partial(loss_sums, features.to_kernel(W), intercept))
         loss, weight, bias, slopes = unpack_loss_sums(sums, self.n_classes)
@@ -220,7 +223,7 @@ def _minimize(
     tolerance: float,
     most_steps: int,
 ) -> tuple[Array, Array]:
-    """Minimise by L-BFGS; return the minimum and the slope there, divided by `scale`."""
+    """Minimise the loss divided by `scale` by L-BFGS; return the minimiser and the gradient."""
     result = minimize(
         lambda flat: tuple(part / scale for part in loss_and_slope(flat)),
         x0,

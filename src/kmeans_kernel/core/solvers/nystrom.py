@@ -1,13 +1,13 @@
-"""Nyström kernel ridge regression: fitted to all samples, on the basis of the representatives.
+"""Nyström kernel ridge regression: fitted to all samples, with the representatives as landmarks.
 
     minimise over a, b:   Σᵢ wᵢ ‖kᵢᵀ a + b − yᵢ‖²  +  λ W Σ aᵀ (Ω + δI) a,    W = Σᵢ wᵢ
 
 with kᵢ (m,) the kernel of sample i with the representatives, Ω (m, m) the kernel matrix among them,
 a (m, K) the dual coefficients, b (K,) the intercept. The representatives are the landmarks of the
 Nyström approximation (Williams and Seeger, NIPS 2000), chosen as K-means centres (Zhang, Tsang and
-Kwok, ICML 2008). With Ω + δI = L Lᵀ the features zᵢ = L⁻¹ kᵢ are whitened: the penalty is that of
-plain ridge regression, and the normal equations are no worse conditioned than they must be. They
-are a sum over blocks of samples.
+Kwok, ICML 2008). With Ω + δI = L Lᵀ and whitened features zᵢ = L⁻¹ kᵢ the problem is ordinary ridge
+regression. Its normal equations are well conditioned compared with those of the kernel values kᵢ,
+and they are a sum over blocks of samples.
 """
 
 from __future__ import annotations
@@ -34,30 +34,31 @@ from kmeans_kernel.core.kernels.kernels import (
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-# δ, enough for the factor of a matrix of this size, and more for larger ones.
+# δ, sufficient for the Cholesky factor up to this order; `nugget` raises it for larger matrices.
 _NUGGET = 1e-8
 _NUGGET_UP_TO = 3000
 
-# Least share of a sample's residual that its leverage leaves: rounding may leave less.
+# Least value of 1 − leverage: rounding may make it smaller, or negative.
 _LEAST_REST = 1e-6
 
-# Most bytes of feature blocks that are held between passes, and of those held in float64.
+# Most bytes of feature blocks held between passes; and most bytes of them in float64, above which
+# they are float32.
 STORED_UP_TO = 4 << 30
 _EXACT_UP_TO = 256 << 20
 
-# A kernel steeper than this is not left to float32 cosines.
+# Steepness above which a kernel gets float64 cosines.
 _STEEP = 1e4
 
 
 @dataclass(frozen=True, eq=False)
 class NystromBasis:
-    """The kernel functions of the representatives, whitened: their penalty is a sum of squares.
+    """The Nyström basis: kernel functions of the landmarks, and the factor that whitens them.
 
     Attributes
     ----------
-    directions : (m, d) unit rows, float64
+    directions : (m, d) the landmarks, float64 unit rows
     kernel : the kernel
-    factor : (m, m) L, lower triangular, of Ω + δI
+    factor : (m, m) L, the lower Cholesky factor of Ω + δI
     """
 
     directions: Array
@@ -66,7 +67,7 @@ class NystromBasis:
 
     @classmethod
     def of(cls, directions: Array, kernel: Kernel, executor: Executor = SERIAL) -> NystromBasis:
-        """Factor the kernel matrix of the representatives."""
+        """Factor the kernel matrix of the landmarks."""
         directions = unit_rows_for(kernel, directions).astype(np.float64, copy=False)
         omega = kernel_matrix(directions, kernel, executor)
         omega[np.diag_indices_from(omega)] += nugget(len(directions))
@@ -77,7 +78,7 @@ class NystromBasis:
         return self.whiten(kernel_values(U, self.directions, self.kernel).T).T
 
     def whiten(self, values: Array) -> Array:
-        """Return L⁻¹ times columns of kernel values (m, n), which are overwritten."""
+        """Return L⁻¹ times kernel values (m, n), which are overwritten."""
         white: Array = solve_triangular(
             self.factor, values, lower=True, overwrite_b=True, check_finite=False
         )
@@ -92,21 +93,21 @@ class NystromBasis:
 
 
 def nugget(m: int) -> float:
-    """Return δ for m representatives: as little as keeps rounding from spoiling the factor."""
+    """Return δ for m landmarks, which keeps Ω + δI numerically positive definite."""
     return _NUGGET * max(1.0, m / _NUGGET_UP_TO) ** 2
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Coefficients of basis functions, fitted for one λ.
+    """Coefficients fitted for one λ.
 
     Attributes
     ----------
-    coefficients : (m, K) of the whitened features
+    coefficients : (m, K) coefficients of the whitened features; of the kernel for the LS-SVM
     intercept : (K,)
-    relative_residual : of the equations that were solved, the largest over the columns
-    left_out_scores : gives the (n, K) leave-one-out scores of training samples; None if they are
-        not known
+    relative_residual : relative residual of the solved equations, the largest over the columns
+    left_out_scores : function that returns the (n, K) leave-one-out scores of training samples;
+        None if there is no closed form
     """
 
     coefficients: Array
@@ -116,27 +117,27 @@ class Solution:
 
 
 class BlockSum(Protocol[T_co]):
-    """A function of a block of samples, whose values can be added."""
+    """A function of a block of samples, whose values support `+`."""
 
     def __call__(self, features: Array, codes: IntArray, weights: Array, /) -> T_co:
-        """Return the value for (n, m) features, (n,) positions of the classes, (n,) weights."""
+        """Return the value for features (n, m), positions of the classes (n,), weights (n,)."""
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureBlocks:
-    """Features of all samples in blocks, whitened or kernel values, for solvers to pass over.
+    """Features of all samples in blocks, either whitened features or kernel values.
 
-    For few representatives the features are whitened; for many the kernel values that these are
-    made of are cheaper, as whitening costs n m².
+    For few landmarks the features are whitened. For many they are kernel values, since whitening
+    costs n m²; the solver then maps coefficients and sums instead, at m² K.
 
     Attributes
     ----------
     rows : the samples
-    make : gives the (n, m) features of a block of rows; can be sent to other processes
-    to_kernel : maps (m, K) coefficients of whitened features to those of `make`'s features
+    make : picklable function that returns the (n, m) features of a block of rows
+    to_kernel : maps (m, K) coefficients of whitened features to coefficients of `make`'s features
     to_whitened : maps (m, K) sums over `make`'s features to sums over whitened features
     executor : runs the passes
-    held : features, classes and weights of each block; None to make them anew in every pass
+    held : features, classes and weights of each block; None to recompute them in every pass
     """
 
     rows: TrainingRows
@@ -147,7 +148,7 @@ class FeatureBlocks:
     held: list[tuple[Array, IntArray, Array]] | None = None
 
     def hold(self) -> FeatureBlocks:
-        """Return the same with the features of all blocks held in memory."""
+        """Return a copy with the features of all blocks in memory."""
         rows = self.rows.load()
 
         def make(block: slice) -> tuple[Array, IntArray, Array]:
@@ -156,15 +157,15 @@ class FeatureBlocks:
         return replace(self, held=self.executor.map(make, rows.blocks()))
 
     def total(self, part: BlockSum[T]) -> T:
-        """Return the sum over the blocks of a function of their features: one pass."""
+        """Return the sum of a function over the blocks: one pass over the samples."""
         if self.held is not None:
             return sum_over(lambda block: part(*block), self.held, self.executor, tuple)
         return self.rows.total(partial(_part_of_block, part, self.make), self.executor)
 
     def sums(self, residuals: BlockSum[Array]) -> Array:
-        """Return Σ fᵢ rᵢᵀ (m, K) over the samples in float64, f being the features.
+        """Return the (m, K) float64 sum Σ fᵢ rᵢᵀ of features f over the samples.
 
-        `residuals` gives the (n, K) r of a block.
+        `residuals` returns the (n, K) values r of a block.
         """
 
         def part(features: Array, codes: IntArray, weights: Array) -> Array:
@@ -189,14 +190,14 @@ def _part_of_block(
 def whitened_blocks(
     basis: NystromBasis, rows: TrainingRows, executor: Executor = SERIAL
 ) -> FeatureBlocks:
-    """Return blocks of whitened features, made anew in every pass."""
+    """Return blocks of whitened features, recomputed in every pass."""
     return FeatureBlocks(rows, partial(_whitened, basis), _same, _same, executor)
 
 
 def held_whitened_blocks(
     basis: NystromBasis, rows: LabelledRows, executor: Executor = SERIAL
 ) -> FeatureBlocks:
-    """Return blocks of whitened features, held; in float32 where they are many."""
+    """Return blocks of whitened features in memory; float32 above `_EXACT_UP_TO` bytes."""
     exact = 8.0 * len(rows) * len(basis.directions) <= _EXACT_UP_TO
     make = partial(_whitened_as, basis, np.float64 if exact else np.float32)
     return FeatureBlocks(rows, make, _same, _same, executor).hold()
@@ -205,7 +206,7 @@ def held_whitened_blocks(
 def kernel_blocks(
     basis: NystromBasis, rows: TrainingRows, executor: Executor = SERIAL
 ) -> FeatureBlocks:
-    """Return blocks of float64 kernel values with the representatives, made in every pass."""
+    """Return blocks of float64 kernel values with the landmarks, recomputed in every pass."""
     make = partial(_kernel_block, basis.directions, basis.kernel)
     return FeatureBlocks(rows, make, basis.dual, basis.whiten, executor)
 
@@ -216,7 +217,7 @@ def float32_kernel_blocks(
     executor: Executor = SERIAL,
     stored_up_to: float = STORED_UP_TO,
 ) -> FeatureBlocks:
-    """Return blocks of float32 kernel values, held if they take at most so many bytes."""
+    """Return blocks of float32 kernel values, in memory up to `stored_up_to` bytes."""
     make = partial(_float32_kernel_block, directions_for_cosines(basis), basis.kernel)
     blocks = FeatureBlocks(rows, make, basis.dual, basis.whiten, executor)
     return blocks.hold() if 4.0 * len(rows) * len(basis.directions) <= stored_up_to else blocks
@@ -245,27 +246,25 @@ def _float32_kernel_block(directions: Array, kernel: Kernel, block: LabelledRows
 
 
 def directions_for_cosines(basis: NystromBasis) -> Array:
-    """Return the representatives in the precision that the kernel needs of the cosines."""
+    """Return the landmarks in the precision that the kernel needs for its cosines."""
     steep = basis.kernel.steepness > _STEEP
     return basis.directions.astype(np.float64 if steep else np.float32)
 
 
 def cosines(block: LabelledRows, directions: Array) -> Array:
-    """Return the (n, m) cosines of rows with representatives, in the type of these."""
+    """Return the (n, m) cosines of rows with landmarks, in the type of `directions`."""
     unit = block.directions().astype(directions.dtype, copy=False)
     return np.asarray(unit @ directions.T)
 
 
 @dataclass(frozen=True, eq=False)
 class NormalEquations:
-    """The normal equations of ridge regression, as weighted sums over samples.
-
-    Those of all samples are the sum of those of the blocks.
+    """Weighted sums over samples for the normal equations of ridge regression, additive over blocks.
 
     Attributes
     ----------
     weight : Σ w
-    z, y : (m,), (K,) Σ w z and Σ w y
+    z, y : (m,), (K,) Σ w z and Σ w y, of whitened features z and targets y
     zz, zy : (m, m), (m, K) Σ w z zᵀ and Σ w z yᵀ
     """
 
@@ -277,7 +276,7 @@ class NormalEquations:
 
     @classmethod
     def of(cls, features: FeatureBlocks) -> NormalEquations:
-        """Add up whitened features and targets of all samples: one pass."""
+        """Sum over whitened features and targets of all samples: one pass."""
         return features.total(partial(_block_equations, len(features.rows.classes)))
 
     def __add__(self, other: NormalEquations) -> NormalEquations:
@@ -291,12 +290,12 @@ class NormalEquations:
 
     @property
     def mean_z(self) -> Array:
-        """The (m,) mean of the features."""
+        """The (m,) weighted mean of the features."""
         return self.z / self.weight
 
     @property
     def mean_y(self) -> Array:
-        """The (K,) mean of the targets."""
+        """The (K,) weighted mean of the targets."""
         return self.y / self.weight
 
     def covariance(self) -> Array:
@@ -308,7 +307,7 @@ class NormalEquations:
         return self.zy / self.weight - np.outer(self.mean_z, self.mean_y)
 
     def solve(self, regularization: float) -> tuple[Solution, Array]:
-        """Solve for one λ; return the (m, m) lower factor of the covariance + λI, too."""
+        """Solve for one λ; return the solution and the (m, m) lower factor of covariance + λI."""
         ridged, slopes = self.covariance(), self.slopes()
         ridged[np.diag_indices_from(ridged)] += regularization
         try:
@@ -325,7 +324,7 @@ class NormalEquations:
 
 
 def _block_equations(K: int, features: Array, codes: IntArray, weights: Array) -> NormalEquations:
-    """Return the sums over a block of K classes."""
+    """Return the sums over one block; K is the number of classes."""
     Z, Y = features.astype(np.float64, copy=False), np.eye(K)[codes]
     roots = np.sqrt(weights)
     scaled = Z * roots[:, None]
@@ -333,7 +332,7 @@ def _block_equations(K: int, features: Array, codes: IntArray, weights: Array) -
         weight=float(weights.sum()),
         z=roots @ scaled,
         y=weights @ Y,
-        zz=scaled.T @ scaled,  # half the work: NumPy sees that it is symmetric
+        zz=scaled.T @ scaled,  # NumPy calls syrk for A.T @ A: half the operations
         zy=scaled.T @ (Y * roots[:, None]),
     )
 
@@ -346,14 +345,14 @@ def left_out_scores(
     weight: float,
     rows: LabelledRows,
 ) -> Array:
-    """Return the (n, K) scores of training samples by the fit without each of them.
+    """Return the (n, K) leave-one-out scores of training samples, by their leverage.
 
-    In closed form, by the leverage of each sample; the penalty of all samples is kept.
+    The penalty λW does not change when a sample is left out.
 
     Parameters
     ----------
-    mean_z, weight : of the samples that the solution was fitted to
-    triangle : (m, m) the lower factor of their covariance + λI, exact or nearly so
+    mean_z, weight : mean feature and total weight of the samples of the fit
+    triangle : (m, m) lower factor of their covariance + λI, exact or estimated
     """
     Z, Y = basis.features(rows.directions()), rows.targets()
     scores = Z @ solution.coefficients + solution.intercept
@@ -363,26 +362,26 @@ def left_out_scores(
 
 
 def without_own_influence(scores: Array, Y: Array, leverage: Array) -> Array:
-    """Return leave-one-out scores from the scores, targets and leverages of samples."""
+    """Return leave-one-out scores y + (f − y) / (1 − h) from scores, targets and leverages h."""
     return np.asarray(Y + (scores - Y) / np.maximum(1.0 - leverage, _LEAST_REST)[:, None])
 
 
 def divide_by(triangle: Array, V: Array) -> Array:
-    """Return A⁻¹ V for A = R Rᵀ, from the lower triangle R."""
+    """Return A⁻¹ V for A = R Rᵀ, given the lower Cholesky factor R."""
     half = solve_triangular(triangle, V, lower=True, check_finite=False)
     return np.asarray(solve_triangular(triangle, half, lower=True, trans="T", check_finite=False))
 
 
 def relative_norm(residual: Array, right_side: Array) -> float:
-    """Return the largest ratio of the norms of a column of the residual and of the right side."""
+    """Return the relative residual norm, the largest over the columns."""
     scale = np.linalg.norm(right_side, axis=0)
     return float((np.linalg.norm(residual, axis=0) / np.where(scale > 0, scale, 1.0)).max())
 
 
 def factor_with_ridge(covariance: Array, ridge: float) -> Array:
-    """Return the lower factor of a covariance + ridge; rounding may ask for a larger ridge.
+    """Return the lower Cholesky factor of a covariance + ridge; the diagonal is overwritten.
 
-    The diagonal of the covariance is overwritten.
+    The ridge is raised until the factorisation succeeds, as rounding may make the sum indefinite.
     """
     diagonal = covariance.diagonal().copy()
     while True:

@@ -1,4 +1,4 @@
-"""A preconditioner from the representatives: an estimate of the covariance of whitened features."""
+"""FALKON-style preconditioner: the covariance of whitened features, estimated from landmarks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kmeans_kernel.core.arrays.matrices import Array
 from kmeans_kernel.core.arrays.rows import LabelledRows
 from kmeans_kernel.core.solvers.nystrom import NystromBasis, cosines, directions_for_cosines
 
-# Samples that the estimate uses, for each representative.
+# Samples used by the estimate, per representative.
 _SHARE_OF_SAMPLES = 0.25
 
 
@@ -21,13 +21,13 @@ def estimate_covariance(
 ) -> tuple[Array, Array]:
     """Estimate the mean (m,) and the covariance (m, m) of the whitened features of the samples.
 
-    It is the covariance of the representatives, each with the weight of its samples, whose whitened
-    features are the rows of the factor; plus that of a few samples about their representatives.
-    It costs m³ in float32 and knows most of the spectrum: enough for a preconditioner.
+    The estimate is the between-cluster covariance of the representatives, weighted by their counts,
+    whose whitened features are the rows of L; plus the within-cluster covariance of a few samples.
+    It costs m³ in float32 and captures most of the spectrum, which a preconditioner needs.
 
     Parameters
     ----------
-    counts : (m,) the weight of the samples that each representative stands for
+    counts : (m,) total weight of the samples in the cluster of each representative
     """
     factor = basis.factor.astype(np.float32, order="F")
     weights = counts / counts.sum()

@@ -77,8 +77,8 @@ class Pipeline {
   }
 }
 
-// What a patch says, by the method that scores it.
-const VOICES = {
+// The scores of a patch, by the method that gives them.
+const SCORES_OF = {
   decision_function: (verdict) => verdict.scores,
   predict_proba: (verdict) => verdict.probabilities,
   predict: (verdict) => verdict.probabilities.map((_, k) => Number(k === verdict.best)),
@@ -90,24 +90,24 @@ class PatchVoting {
     this.imageShape = tree.image_shape;
     this.patchShape = tree.patch_shape;
     this.byMajority = tree.vote === "majority";
-    this.voice = VOICES[tree.score_method];
+    this.scoresOf = SCORES_OF[tree.score_method];
     this.last = estimatorOf(tree.classifier, place.below("classifier"));
   }
 
   classify(row) {
     const verdicts = this.patches(row).map((patch) => this.last.classify(patch));
     const { model } = verdicts[0];
-    const voices = verdicts.map(this.voice);
-    const shares = softmax(meanOf(voices));
-    if (this.byMajority) this.countVotes(voices, shares);
+    const scores = verdicts.map(this.scoresOf);
+    const shares = softmax(meanOf(scores));
+    if (this.byMajority) this.countVotes(scores, shares);
     const values = meanOf(verdicts.map((verdict) => verdict.values));
     return new Verdict(model, model.scoresOf(values), shares, values);
   }
 
   // Adds one vote per patch. The softmax of the mean scores is one vote more, which breaks ties.
-  countVotes(voices, shares) {
-    for (const voice of voices) shares[argmax(voice)] += 1;
-    for (let k = 0; k < shares.length; k++) shares[k] /= voices.length + 1;
+  countVotes(scores, shares) {
+    for (const one of scores) shares[argmax(one)] += 1;
+    for (let k = 0; k < shares.length; k++) shares[k] /= scores.length + 1;
   }
 
   patches(row) {

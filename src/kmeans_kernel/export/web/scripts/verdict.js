@@ -2,7 +2,7 @@
 
 // Most classes with a bar, and most representatives shown on each side.
 const MOST_BARS = 12;
-const MOST_VOICES = 8;
+const MOST_SHOWN = 8;
 
 // Milliseconds without a change after which a result is announced to a screen reader.
 const SETTLED = 700;
@@ -89,31 +89,31 @@ class VerdictView {
     const contributions = this.verdict.contributions(k);
     const order = Array.from(contributions.keys()).sort(
       (a, b) => contributions[b] - contributions[a]);
-    const spokeFor = order.filter((q) => contributions[q] > 0).slice(0, MOST_VOICES);
-    const against = order.reverse().filter((q) => contributions[q] < 0).slice(0, MOST_VOICES);
+    const positive = order.filter((q) => contributions[q] > 0).slice(0, MOST_SHOWN);
+    const negative = order.reverse().filter((q) => contributions[q] < 0).slice(0, MOST_SHOWN);
     byId("why-title").textContent = `Why ${this.facts.labels[k]}?`;
-    byId("for").replaceChildren(this.voices(spokeFor, contributions));
-    byId("against").replaceChildren(this.voices(against, contributions));
-    byId("sum").replaceChildren(...this.sum(k, contributions, spokeFor, against));
+    byId("for").replaceChildren(this.listOf(positive, contributions));
+    byId("against").replaceChildren(this.listOf(negative, contributions));
+    byId("sum").replaceChildren(...this.sum(k, contributions, positive, negative));
     byId("why").hidden = false;
   }
 
-  voices(which, contributions) {
+  listOf(which, contributions) {
     return which.length
       ? this.representatives.gallery(which, contributions)
       : element("p", { class: "note" }, "None.");
   }
 
   // Lists the terms that add up to the score.
-  sum(k, contributions, spokeFor, against) {
+  sum(k, contributions, positive, negative) {
     const total = (which) => which.reduce((sum, q) => sum + contributions[q], 0);
     const all = contributions.reduce((a, b) => a + b, 0);
-    const others = contributions.length - spokeFor.length - against.length;
+    const others = contributions.length - positive.length - negative.length;
     const parts = [
-      [`${spokeFor.length} shown that spoke for`, total(spokeFor)],
-      [`${against.length} shown that spoke against`, total(against)],
-      [`${others} others`, all - total(spokeFor) - total(against)],
-      ["where scores start", this.verdict.model.intercept[k]],
+      [`${positive.length} shown that raise it`, total(positive)],
+      [`${negative.length} shown that lower it`, total(negative)],
+      [`${others} others`, all - total(positive) - total(negative)],
+      ["intercept", this.verdict.model.intercept[k]],
     ];
     return [
       ...parts.map(([name, value]) => sumLine(name, value)),
