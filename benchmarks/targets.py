@@ -31,6 +31,7 @@ from experiments import rows as experiment
 from kmeans_kernel import KMeansKernelClassifier, paper
 from kmeans_kernel.core.arrays.execution import Run
 from kmeans_kernel.core.arrays.rows import LabelledRows
+from kmeans_kernel.core.arrays.sphere import PLAIN_MAP
 from kmeans_kernel.core.clustering.representatives import represent
 from kmeans_kernel.core.clustering.spherical_kmeans import cluster
 from kmeans_kernel.core.kernels.gram import ExactGram, gram_matrix
@@ -131,7 +132,7 @@ def solve_contest(
             ExactGram(directions, kernel, executor),
             targets,
             regularization,
-            double_up_to=0,
+            float64_up_to=0,
             executor=executor,
         )
         if solution.relative_residual > 1e-6 or solution.factored_in != "float32":
@@ -155,7 +156,7 @@ def predict_contest(rows: np.ndarray, test: np.ndarray, m: int) -> dict[str, Wor
         dual_coef=0.3 * np.random.default_rng(0).normal(size=(m, 10)),
         intercept=np.zeros(10),
         kernel=Polynomial(4),
-        lift=0.0,
+        sphere_map=PLAIN_MAP,
         classes=np.arange(10),
     )
     products = np.empty((len(test), m), dtype=np.float32)

@@ -549,7 +549,7 @@ def permissions_table() -> str:
 
 
 def files_table() -> str:
-    """Return the files of each folder with the first line of their docstring, or of their comment."""
+    """Return the files of each folder with the first line of their docstring or comment."""
     lines = []
     for folder in [PACKAGE, *sorted(path for path in PACKAGE.rglob("*") if path.is_dir())]:
         files = sorted(path for path in folder.glob("*") if path.suffix in (".py", ".js"))

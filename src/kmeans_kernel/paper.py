@@ -1,8 +1,8 @@
 """The paper's three classifiers, with its exact settings.
 
-M. Andrecut, "K-Means Kernel Classifier", 2020: polynomial kernel of degree four, regularisation
-1e-6, K-means from random samples to a deviation of 1e-6. Each takes images (n, height, width) or
-rows of pixels.
+M. Andrecut, "K-Means Kernel Classifier", 2020: an LS-SVM on the centroids with a polynomial kernel
+of degree four and regularisation 1e-6; K-means starts from random samples and stops at a deviation
+of 1e-6. Each classifier takes images (n, height, width) or rows of pixels.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def patches(
 def classifier(
     q: int = 100, *, random_state: RandomState = None, verbose: bool = False
 ) -> KMeansKernelClassifier:
-    """Return the classifier of rows that all three have at their end."""
+    """Return the classifier of rows that is the last step of all three."""
     return KMeansKernelClassifier(
         q,
         kernel="poly",

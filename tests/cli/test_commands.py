@@ -103,7 +103,7 @@ def test_patterns_of_images(folder, tmp_path):
     assert json.loads(succeed("evaluate", model, data, "--json"))["error_percent"] < 10
     told = succeed("inspect", model)
     assert "Deskewer → EdgePatterns → KMeansKernelClassifier" in told
-    assert "Gaussian, gamma 2" in told
+    assert "rbf, gamma 2" in told
     picture = tmp_path / "no.png"
     assert "are not images" in refuse("inspect", model, "--picture", picture)
 

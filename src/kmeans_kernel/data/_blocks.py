@@ -1,7 +1,7 @@
-"""Blocks of rows in this process: arrays, memory maps, Parquet files, anything that gives them.
+"""Row blocks in this process: of arrays, memory maps, Parquet files or any re-iterable.
 
-A block is (X, y) or (X, y, sample_weight); the source gives the same blocks, in the same order,
-each time it is iterated over.
+A block is (X, y) or (X, y, sample_weight). Every iteration yields the same blocks, in the same
+order.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kmeans_kernel.core.arrays.stream import Block, BlockFunction, T
 from kmeans_kernel.data.tables._parquet import parquet_blocks, parquet_columns, parquet_files
 from kmeans_kernel.utils.validation import as_floats, check_finite, codes_of, is_count
 
-# Memory maps larger than this many bytes are read in blocks, of about `BLOCK_BYTES` each.
+# Memory maps of more than `READ_WHOLE_UP_TO` bytes are read in blocks of about `BLOCK_BYTES`.
 READ_WHOLE_UP_TO = 1 << 30
 BLOCK_BYTES = 32 << 20
 
@@ -38,14 +38,14 @@ class BlockCheck:
     Attributes
     ----------
     owner : the name of the estimator, for error messages
-    finite : whether to look at every number, as the first pass does
+    finite : whether to check every number, as in the first pass
     """
 
     owner: str
     finite: bool = True
 
     def __call__(self, number: int, rows: Any) -> Block | None:
-        """Return a block, checked; None if it is empty."""
+        """Return the validated block; None if it has no rows."""
         if not isinstance(rows, tuple | list) or len(rows) not in (2, 3):
             raise ValueError(
                 f"{self.owner} needs blocks of (X, y) or (X, y, sample_weight), got "
@@ -69,7 +69,7 @@ class BlockCheck:
             )
         if self.finite:
             check_finite(self.owner, X, names, where=f"block {number}, ")
-            codes_of(y)  # refuses labels that cannot be sorted
+            codes_of(y)  # raises for labels that cannot be sorted
             check_classification_targets(y)
         named = tuple(names) if names is not None else ()
         known = bool(named) and all(isinstance(name, str) for name in named)
@@ -89,14 +89,14 @@ class BlockCheck:
 
 @dataclass(frozen=True, eq=False)
 class LocalSource:
-    """A source of row blocks in this process; as many at a time as there are workers.
+    """A `RowSource` of blocks in this process; holds as many blocks at a time as workers.
 
     Attributes
     ----------
-    blocks : gives the blocks, each time it is iterated over
-    check : validates them
+    blocks : re-iterable of blocks
+    check : validates a block
     executor : runs a function on several blocks at a time
-    on_rows : is called with the number of rows read so far in a pass
+    on_rows : callback for the number of rows read so far in a pass; None for none
     """
 
     blocks: Iterable[Any]
@@ -105,7 +105,7 @@ class LocalSource:
     on_rows: Callable[[int], None] | None = None
 
     def sum(self, part: BlockFunction[T], only: frozenset[int] | None = None) -> T | None:
-        """Return the sum over the blocks, or some of them, in their order."""
+        """Return the sum over the blocks, or over those in `only`, in their order."""
 
         def value(numbered: tuple[int, Any]) -> tuple[int, T | None]:
             number, rows = numbered
@@ -126,28 +126,28 @@ class LocalSource:
         return total
 
     def run_by(self, executor: Executor) -> LocalSource:
-        """Return the same with an executor for its passes."""
+        """Return the source with an executor for its passes."""
         return replace(self, executor=executor)
 
     def with_progress(self, on_rows: Callable[[int], None]) -> LocalSource:
-        """Return the same with a listener for the number of rows read in a pass."""
+        """Return the source with a callback for the number of rows read so far in a pass."""
         return replace(self, on_rows=on_rows)
 
     def unchecked(self) -> LocalSource:
-        """Return the same without the look at every number, which the first pass has taken."""
+        """Return the source without the check for finite numbers, made in the first pass."""
         return replace(self, check=replace(self.check, finite=False))
 
 
 class ArrayBlocks:
-    """Blocks of arrays, or of anything that is sliced like an array, on disk or elsewhere.
+    """Row blocks of an array, or of an array-like on disk.
 
     Parameters
     ----------
-    X : (n, d), anything that has a shape and gives an array for a slice: a memory map, a data set
+    X : (n, d) array, or object with a shape, a dtype and slices of rows: a memory map, a data set
         of an HDF5 or Zarr file
     y : (n,) labels
-    sample_weight : (n,) or None for ones
-    rows : number of rows of a block; by default about 32 MB of them
+    sample_weight : (n,) sample weights; None for ones
+    rows : number of rows of a block; by default about 32 MB
     """
 
     def __init__(
@@ -175,22 +175,22 @@ class ArrayBlocks:
             some = slice(start, start + self.rows)
             weights = None if self.sample_weight is None else self.sample_weight[some]
             yield self.X[some], self.y[some], weights
-            _let_go(self.X)
+            _release_pages(self.X)
 
 
-def _let_go(X: Any) -> None:
-    """Tell the system that the pages read of a memory map need not stay in memory."""
+def _release_pages(X: Any) -> None:
+    """Let the system drop the pages of a memory map that were read (madvise DONTNEED)."""
     if is_mapped(X) and hasattr(mmap, "MADV_DONTNEED") and X.mode != "c":
         X._mmap.madvise(mmap.MADV_DONTNEED)
 
 
 def is_mapped(X: Any) -> bool:
-    """Say whether an array is a memory map; a copy of one has its type, and is not."""
+    """Return whether an array is a memory map; a copy of a map has its type but no map."""
     return isinstance(X, np.memmap) and getattr(X, "_mmap", None) is not None
 
 
 def refuse_one_shot(owner: str, blocks: Any) -> None:
-    """Raise ValueError for an iterator: it gives its blocks only once."""
+    """Raise ValueError for an iterator or generator, which yields its blocks only once."""
     if isinstance(blocks, Iterator):
         raise ValueError(
             f"{owner} reads the blocks many times, and {type(blocks).__name__} gives them once. "
@@ -209,7 +209,7 @@ class ParquetBlocks:
     weight : name of the sample weight column; None for weights of one
     drop : names of columns that are not features
     drop_missing : True leaves out rows with missing values; False makes them an error
-    rows : rows of a block; by default about 32 MB
+    rows : number of rows of a block; by default about 32 MB
 
     Attributes
     ----------
@@ -254,7 +254,7 @@ class ParquetBlocks:
             yield self._block(file, start, frame)
 
     def _block(self, file: Path, start: int, block: Any) -> tuple[Any, ...]:
-        """Return X, y and the weights of a frame whose first row is row `start` of the file."""
+        """Return (X, y, weights) of a frame; `start`, its first row in the file, is for errors."""
         text = [name for name in self.feature_names if not _is_numeric(block[name].dtype)]
         if text:
             raise ValueError(
@@ -280,12 +280,12 @@ def _is_numeric(dtype: Any) -> bool:
 
 
 class TransformedBlocks:
-    """Blocks whose rows go through a function.
+    """Row blocks with a function applied to X, such as `transform` of a fitted step.
 
     Parameters
     ----------
-    blocks : re-iterable, of (X, y) or (X, y, sample_weight)
-    function : of the rows of a block
+    blocks : re-iterable of (X, y) or (X, y, sample_weight)
+    function : maps the X of a block
     """
 
     def __init__(self, blocks: Iterable[Any], function: Callable[[Any], Any]) -> None:

@@ -1,8 +1,8 @@
-"""Rows of Dask arrays and frames: the work goes to where the rows are.
+"""Row blocks of Dask arrays and frames, processed by the workers that hold them.
 
-A pass is a sum over the partitions. The function that is summed travels once to every worker, its
-values are added up in a tree, and no row is gathered but the few that training starts from. It runs
-on whatever scheduler is active: threads, processes, a cluster.
+A pass is a sum over the partitions. The function is sent once to every worker and its values are
+added in a tree; the client gathers only the few rows that K-means and the search start from. Any
+scheduler runs it: threads, processes or a cluster.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from kmeans_kernel.core.arrays.stream import BlockFunction, RowSource, T
 from kmeans_kernel.data._blocks import BlockCheck
 from kmeans_kernel.utils.threads import one_blas_thread
 
-# Values of blocks that one task adds up.
-_ADDED_AT_ONCE = 8
+# Fan-in of the tree of additions: values that one task adds up.
+_FAN_IN = 8
 
-# Functions larger than this are scattered ahead of the graph.
+# Functions with arrays of more than this many bytes are scattered, not embedded in the graph.
 _LARGE = 1 << 20
 
 # Exceptions that mean a worker died.
 _WORKER_DIED = {"KilledWorker", "CancelledError", "FutureCancelledError", "FuturesCancelledError"}
 
-# Tries of a pass, if workers die.
+# The most attempts of a pass when workers die.
 _TRIES = 4
 
 
 @dataclass(frozen=True, eq=False)
 class DaskSource:
-    """A source of row blocks: the partitions of Dask collections.
+    """A `RowSource` of the partitions of Dask collections.
 
     Attributes
     ----------
-    blocks : (X, y) or (X, y, sample_weight) of each partition, delayed; or (frame,)
-    check : validates them
-    columns : of the labels and of the weights, where X is a frame
+    blocks : delayed (X, y) or (X, y, sample_weight) of each partition; or (frame,)
+    check : validates a block
+    columns : for frames, the names of the label column and of the weight column
     """
 
     blocks: Sequence[tuple[Delayed, ...]]
@@ -56,7 +56,7 @@ class DaskSource:
     columns: tuple[str, str | None] | None = None
 
     def sum(self, part: BlockFunction[T], only: frozenset[int] | None = None) -> T | None:
-        """Return the sum over the partitions, or some of them, in their order."""
+        """Return the sum over the partitions, or over those in `only`, in their order."""
         chosen = [(k, one) for k, one in enumerate(self.blocks) if only is None or k in only]
         if not chosen:
             return None
@@ -80,23 +80,23 @@ class DaskSource:
                 value(sent, self.check, self.columns, number, *block) for number, block in chosen
             ]
             while len(found) > 1:
-                hands = range(0, len(found), _ADDED_AT_ONCE)
-                found = [add_up(found[k : k + _ADDED_AT_ONCE]) for k in hands]
+                starts = range(0, len(found), _FAN_IN)
+                found = [add_up(found[k : k + _FAN_IN]) for k in starts]
             total: T | None = dask.compute(found[0])[0]
             return total
 
     def run_by(self, executor: Executor) -> DaskSource:
-        """Return the same: the scheduler of Dask runs it."""
+        """Return `self`: the scheduler of Dask runs the passes."""
         del executor
         return self
 
     def with_progress(self, on_rows: Callable[[int], None]) -> DaskSource:
-        """Return the same: Dask has a dashboard of its own."""
+        """Return `self`: Dask has its own dashboard."""
         del on_rows
         return self
 
     def unchecked(self) -> DaskSource:
-        """Return the same without the look at every number."""
+        """Return the source without the check for finite numbers."""
         return replace(self, check=replace(self.check, finite=False))
 
 
@@ -122,7 +122,7 @@ def _add_up(parts: list[T | None]) -> T | None:
 
 
 def _send(part: Any) -> Any:
-    """Return a function for the tasks of a graph: once on every worker, not in every task."""
+    """Return a handle of a function for tasks; a large one is broadcast to the workers once."""
     client = _client()
     if client is not None and _size(part) > _LARGE:
         return client.scatter(part, broadcast=True, hash=False)
@@ -130,7 +130,7 @@ def _send(part: Any) -> Any:
 
 
 def _client() -> Any:
-    """Return the client whose cluster computes, if there is one."""
+    """Return the client of the active distributed scheduler; None if another is active."""
     try:
         from distributed import default_client
     except ImportError:
@@ -144,7 +144,7 @@ def _client() -> Any:
 
 
 def _size(part: Any) -> int:
-    """Return the bytes of the arrays in a function that is sent, or in a part of one."""
+    """Return the bytes of the arrays in a function: a dataclass, a partial or a part of one."""
     if isinstance(part, np.ndarray):
         return part.nbytes
     if isinstance(part, dict):
@@ -155,14 +155,18 @@ def _size(part: Any) -> int:
 
 
 def open_source(X: Any, y: Any, sample_weight: Any, check: BlockCheck) -> RowSource:
-    """Return the source of the partitions of an array or a frame and of its labels."""
+    """Return the source of row blocks of a Dask array or frame.
+
+    `y` and `sample_weight` may be arrays, series, or names of columns of the frame X.
+    """
     _check_collection("X", X)
     if isinstance(y, str):
         for name in (y, sample_weight):
             if isinstance(name, str) and name not in getattr(X, "columns", ()):
                 raise ValueError(f"{name!r} must be a column of X, or labels or weights.")
         if sample_weight is None or isinstance(sample_weight, str):
-            blocks = [(part,) for part in _partitions(X)]  # each is read once
+            # Whole partitions, split into X, y and weights in the task, are read once.
+            blocks = [(part,) for part in _partitions(X)]
             return DaskSource(blocks, check, (y, sample_weight))
         X, y = X.drop(columns=y), X[y]
     if y is None:
@@ -188,7 +192,7 @@ def _check_collection(name: str, X: Any) -> None:
 
 
 def type_of(X: Any) -> npt.DTypeLike:
-    """Return the common type of the numbers of a collection."""
+    """Return the common dtype of the numbers of a collection."""
     _check_collection("X", X)
     kinds = [X.dtype] if isinstance(X, da.Array) else X.dtypes.tolist()
     return np.result_type(*(kind if isinstance(kind, np.dtype) else np.float64 for kind in kinds))
@@ -200,7 +204,7 @@ def _of_partition(function: Any, example: npt.NDArray[Any], part: Any) -> npt.ND
 
 
 def apply(function: Any, X: Any, example: npt.NDArray[Any]) -> da.Array:
-    """Return a function of all rows, lazily; `example` is its result for one row."""
+    """Return a lazy Dask array of a function of all rows; `example` is its result for one row."""
     sizes = X.chunks[0] if isinstance(X, da.Array) else (math.nan,) * X.npartitions
     call = delayed(partial(_of_partition, function, example), traverse=False, pure=False)
     parts = [
@@ -211,14 +215,14 @@ def apply(function: Any, X: Any, example: npt.NDArray[Any]) -> da.Array:
 
 
 def _partitions(X: Any) -> list[Delayed]:
-    """Return the partitions as they are: optimised one by one, some would be joined."""
+    """Return the delayed partitions; graph optimisation is off, since it may fuse some of them."""
     if isinstance(X, da.Array) and X.ndim == 2 and X.numblocks[1] > 1:
         X = X.rechunk({1: -1})
     return list(np.ravel(X.to_delayed(optimize_graph=False)))
 
 
 def _aligned(name: str, values: Any, X: Any, n_blocks: int) -> list[Delayed]:
-    """Return the labels or weights of each partition of X."""
+    """Return the delayed labels or weights of each partition of X, rechunked to match X."""
     sizes = X.chunks[0] if isinstance(X, da.Array) else (math.nan,)
     known = not any(map(math.isnan, sizes))
     if not hasattr(values, "to_delayed"):
@@ -248,12 +252,12 @@ def _aligned(name: str, values: Any, X: Any, n_blocks: int) -> list[Delayed]:
 
 
 def fit_scaled_pipeline(pipeline: Pipeline, X: Any, y: str, **options: Any) -> Pipeline:
-    """Fit StandardScaler and our classifier to a Dask frame, scaled where its rows are.
+    """Fit a pipeline of StandardScaler and KMeansKernelClassifier to a Dask frame.
 
     Parameters
     ----------
-    pipeline : of a StandardScaler with its usual settings, and the classifier
-    X, y : the frame, and the column of its labels
+    pipeline : a StandardScaler with default parameters, then the classifier
+    X, y : the frame, and the name of its label column
     """
     steps = [step for _, step in pipeline.steps]
     usual = StandardScaler().get_params()
@@ -273,12 +277,12 @@ def fit_scaled_pipeline(pipeline: Pipeline, X: Any, y: str, **options: Any) -> P
     if missing or not np.isfinite(mean).all():
         missing += [n for n, m in zip(rows.columns, mean, strict=True) if not np.isfinite(m)]
         raise ValueError(f"missing values or infinity in column {missing[0]!r}. Fill or drop them.")
-    # Two rows that have the mean and the deviation of all.
+    # The scaler is fitted to two rows with the mean and standard deviation of the frame.
     two = type(rows._meta)(np.vstack([mean - deviation, mean + deviation]), columns=rows.columns)
     scaler.fit(two)
     scaled = rows.map_partitions(_scaled, scaler, meta=rows._meta.astype(np.float64))
     classifier.fit(scaled.assign(**{y: labels}), y, **options)
-    # In a pipeline it gets rows without names, as the scaler gives them.
+    # In a pipeline the scaler passes on arrays without feature names.
     classifier.__dict__.pop("feature_names_in_", None)
     return pipeline
 

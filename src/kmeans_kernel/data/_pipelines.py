@@ -1,4 +1,4 @@
-"""Pipelines fitted out of core: scikit-learn steps before our classifier, block by block."""
+"""Out-of-core fit of scikit-learn pipelines that end in KMeansKernelClassifier."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from kmeans_kernel.data._sources import is_dask
 def fit_pipeline(
     pipeline: Pipeline, rows: Any, target: str | None = None, **options: Any
 ) -> Pipeline:
-    """Fit a pipeline that ends in our classifier out of core.
+    """Fit a pipeline that ends in KMeansKernelClassifier out of core.
 
     Parameters
     ----------
     pipeline : Pipeline
         The steps before the classifier must have `partial_fit`, as StandardScaler does. For a Dask
-        frame there is one such step, a StandardScaler with its default parameters.
-    rows : iterable of blocks, or Dask frame
-        Blocks of (X, y) or (X, y, sample_weight), that start anew whenever they are iterated over.
+        frame there must be exactly one, a StandardScaler with default parameters.
+    rows : re-iterable of blocks, or Dask frame
+        Blocks are (X, y) or (X, y, sample_weight); every iteration must start from the first.
     target : str, default=None
-        The column of the labels, for a Dask frame.
+        The name of the label column of a Dask frame.
     **options
-        For the `fit` of the classifier.
+        Keyword arguments of the classifier's `fit`.
 
     Returns
     -------
@@ -56,7 +56,7 @@ def fit_pipeline(
 
 
 def _fit_steps(pipeline: Pipeline, blocks: Iterable[Any], options: dict[str, Any]) -> Pipeline:
-    """Fit step after step, each to all blocks as the steps before transform them."""
+    """Fit each step to all blocks, transformed by the steps before it."""
     for name, step in pipeline.steps[:-1]:
         if step is None or step == "passthrough":
             continue

@@ -1,4 +1,4 @@
-"""From what was given to `fit` to a source of row blocks: memory maps, iterables, Dask."""
+"""Sources of row blocks for `fit`: detects memory maps, iterables of blocks and Dask."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from kmeans_kernel.utils.validation import class_factors
 
 
 class Engine(Protocol):
-    """A module that computes with the collections of another library, such as Dask."""
+    """A module that handles the collections of another library, such as Dask."""
 
     def open_source(self, X: Any, y: Any, sample_weight: Any, check: BlockCheck) -> RowSource:
         """Return the source of the row blocks of a collection."""
 
     def type_of(self, X: Any) -> npt.DTypeLike:
-        """Return the common type of the numbers of a collection."""
+        """Return the common dtype of the numbers of a collection."""
 
     def apply(self, function: Any, X: Any, example: npt.NDArray[Any]) -> Any:
-        """Return a function of all rows, lazily; `example` is its result for one row."""
+        """Return a function of all rows, lazily; `example` is the result for one row."""
 
 
 def engine_of(X: Any) -> Engine | None:
-    """Return the engine that computes with X; None for rows of this process.
+    """Return the engine of the library of X; None for rows in this process.
 
-    An engine is imported when its first collection comes: the library need not be installed.
+    The engine is imported only for a collection of its library, which is an optional dependency.
     """
     if is_dask(X):
         from kmeans_kernel.data import _dask
@@ -50,12 +50,12 @@ def engine_of(X: Any) -> Engine | None:
 
 
 def is_dask(X: Any) -> bool:
-    """Say whether X is a Dask collection, without importing Dask."""
+    """Return whether X is a Dask collection, without importing Dask."""
     return type(X).__module__.split(".")[0] in ("dask", "dask_expr")
 
 
 def open_source(owner: str, X: Any, y: Any, sample_weight: Any) -> RowSource | None:
-    """Return the source of the row blocks of what was given; None if it is rows in memory."""
+    """Return the source of row blocks for the arguments of `fit`; None for rows in memory."""
     engine = engine_of(X)
     if engine is not None:
         return engine.open_source(X, y, sample_weight, BlockCheck(owner))
@@ -78,12 +78,12 @@ def open_source(owner: str, X: Any, y: Any, sample_weight: Any) -> RowSource | N
 
 
 def _gives_blocks(X: Any) -> bool:
-    """Say whether X is an iterable of blocks, and no matrix, frame or list of rows."""
+    """Return whether X is an iterable of blocks rather than a matrix, frame or list of rows."""
     if isinstance(X, LazyRows | dict) or issparse(X) or hasattr(X, "__array__"):
         return False
     if hasattr(X, "__dataframe__") or hasattr(X, "shape") or not isinstance(X, Iterable):
         return False
-    if isinstance(X, list | tuple):  # a list of rows is one, too
+    if isinstance(X, list | tuple):  # may be a list of rows
         return bool(X) and all(isinstance(one, tuple | list) and _is_block(one) for one in X)
     return True
 
@@ -93,7 +93,10 @@ def _is_block(one: Sequence[Any]) -> bool:
 
 
 def open_stream(owner: str, source: RowSource, class_weight: Any) -> RowStream:
-    """Read the blocks for the first time; raise ValueError if they do not fit together."""
+    """Return the labelled rows of a source, after a first pass that summarizes its blocks.
+
+    Raises ValueError if the blocks are inconsistent.
+    """
     summaries: list[BlockSummary] = source.sum(SummarizeBlock()) or []
     if not summaries:
         raise ValueError(f"{owner} found no rows: every block is empty.")

@@ -1,4 +1,4 @@
-"""The estimators: a thin scikit-learn shell over the core."""
+"""scikit-learn estimators: a thin shell over the core."""
 
 from kmeans_kernel.estimators._classifier import KMeansKernelClassifier
 from kmeans_kernel.estimators._explanation import Contribution, Explanation

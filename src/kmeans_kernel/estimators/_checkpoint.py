@@ -1,4 +1,4 @@
-"""Where K-means starts from: representatives of an earlier fit, or of one that was interrupted."""
+"""Warm starts of K-means: from an earlier fit, or from the checkpoint of an interrupted one."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from kmeans_kernel.core.model.fitted_model import FittedModel
 from kmeans_kernel.core.training.train import StartFor
 from kmeans_kernel.utils.files import check_writable, write_whole
 
-# The file is written no more often than this.
+# The least time between two writes of the checkpoint file.
 _SECONDS_BETWEEN = 2.0
 
 
 def start_from(model: FittedModel, classes: npt.NDArray[Any]) -> StartFor:
-    """Return a start from the representatives of a model, the heaviest first."""
+    """Return initial centroids from the representatives of a model, largest clusters first."""
     heaviest = np.argsort(-model.representative_counts, kind="stable")
     points, codes = model.representatives[heaviest], model.representative_classes[heaviest]
     places = {label: k for k, label in enumerate(classes.tolist())}
@@ -41,12 +41,12 @@ def start_from(model: FittedModel, classes: npt.NDArray[Any]) -> StartFor:
 
 
 class Checkpoint:
-    """A file of the centroids of a fit that is under way: arrays, nothing that could run.
+    """A file with the centroids of a fit in progress, as NumPy arrays without pickles.
 
     Parameters
     ----------
     path : the file
-    n_classes, n_features : of the fit
+    n_classes, n_features : of the fit, to recognise the checkpoint of another fit
     """
 
     def __init__(self, path: str | PathLike[str], n_classes: int, n_features: int) -> None:
@@ -55,7 +55,7 @@ class Checkpoint:
         self._last = -np.inf
 
     def start(self) -> StartFor | None:
-        """Return a start from the centroids in the file; None if it is not there."""
+        """Return initial centroids from the file; None if there is no file."""
         if not self.path.exists():
             return None
         try:
@@ -82,7 +82,7 @@ class Checkpoint:
         return start
 
     def listener(self, other: OnEvent | None) -> OnEvent:
-        """Return a listener that writes the file now and then, and passes events on to another."""
+        """Return a listener that writes the file, and passes every event on to `other`."""
 
         def on_event(event: Event) -> None:
             if other is not None:
@@ -93,7 +93,7 @@ class Checkpoint:
         return on_event
 
     def _save(self, event: CentroidsMoved) -> None:
-        """Write the centroids, if it is time."""
+        """Write the centroids, unless the last write was less than `_SECONDS_BETWEEN` ago."""
         if monotonic() - self._last < _SECONDS_BETWEEN:
             return
         content = BytesIO()
@@ -103,5 +103,5 @@ class Checkpoint:
         self._last = monotonic()
 
     def remove(self) -> None:
-        """Remove the file: the fit is done."""
+        """Remove the file, after the fit."""
         self.path.unlink(missing_ok=True)

@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from kmeans_kernel.core.arrays.events import OnEvent, RowsRead, SizeTried
+from kmeans_kernel.core.arrays.events import OnEvent, RowsRead
 from kmeans_kernel.core.arrays.execution import Run, ambient_listener
 from kmeans_kernel.core.arrays.lazy import LazyRows
 from kmeans_kernel.core.arrays.matrices import Array, row_width
@@ -41,6 +41,7 @@ from kmeans_kernel.core.training.train import (
 from kmeans_kernel.data._sources import engine_of, open_source, open_stream
 from kmeans_kernel.estimators._checkpoint import Checkpoint, start_from
 from kmeans_kernel.estimators._explanation import Explanation, columns_of
+from kmeans_kernel.estimators._fitted_attributes import FittedAttributes
 from kmeans_kernel.estimators._parameters import config_of
 from kmeans_kernel.estimators._partial_fit import check_batch, continue_from, start_online
 from kmeans_kernel.estimators._progress import ProgressPrinter
@@ -56,82 +57,84 @@ from kmeans_kernel.utils.validation import (
 )
 
 
-class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
-    """A kernel classifier trained on a few representatives of each class.
+class KMeansKernelClassifier(ClassifierMixin, FittedAttributes, BaseEstimator):
+    """Kernel classifier on the K-means centroids of each class.
 
-    Each class is clustered by spherical K-means; its centroids are the representatives, and a
-    kernel machine with them as its basis is fitted to all rows: Nyström kernel ridge or logistic
-    regression on K-means centres. The one knob is `n_representatives`: more of them give a lower
-    error and a longer training. The rest is chosen from the data by cross-validation;
+    Each class is clustered by spherical K-means; the centroids are its representatives. A kernel
+    machine with the representatives as landmarks is fitted to all rows: Nyström kernel ridge or
+    logistic regression. The main parameter is `n_representatives`: more of them give a lower error
+    and a longer training. The other hyperparameters are chosen by cross-validation;
     `kmeans_kernel.paper` has the paper's settings.
 
     Parameters
     ----------
     n_representatives : int, "auto" or None, default=None
-        Centroids per class (Q). A class with no more rows than that is represented by its rows.
-        None is 2,000 shared among the classes, but at least 100 for each. "auto" doubles it while
-        that lowers the error of rows that are held out, up to 2 GiB for the system that is solved
-        or about 5 minutes for a step.
+        Centroids per class (Q). A class with at most Q rows is represented by its rows. None is
+        2,000 divided by the number of classes, but at least 100. "auto" doubles Q while the loss of
+        held-out rows falls significantly, up to 2 GiB of memory for the solve or about 5 minutes
+        for a step.
     kernel : str, default="auto"
         The kernel, a function of the cosine c between two rows: "rbf" is exp(−2γ(1 − c)),
         "laplacian" exp(−2√(γ(1 − c))), "poly" cᵈ, and "exponential_power" exp(−(2γ(1 − c))^(q/2))
-        with `kernel_params={"exponent": q}`, 0 < q ≤ 2. "auto" is the better of the first two for
-        up to 100 features; for more, or if γ is given, "rbf".
+        with `kernel_params={"exponent": q}`, 0 < q ≤ 2. "auto" chooses between "rbf" and
+        "laplacian" for up to 100 features; for more features, or if `gamma` is given, it is "rbf".
     degree : int, default=4
         The degree d of the polynomial kernel, at most 1000.
     gamma : float or "auto", default="auto"
-        The inverse width γ of the other kernels, at most 1e6; by default chosen from the data.
+        The γ of the other kernels, at most 1e6; "auto" chooses it by cross-validation.
     kernel_params : dict or None, default=None
         Further parameters of the kernel, by name.
     boundary_fraction : float, default=0.0
-        The share of the representatives, up to 0.95, that are rows near the decision boundary
-        instead of centroids: the rows with the smallest margins by a model on the centroids. It
-        lowers the error where labels are right and rows many; wrong labels have small margins too,
-        and a fit to the representatives then follows them.
+        Share of the representatives, at most 0.95, that are training rows near the decision
+        boundary instead of centroids: the rows of smallest margin for a model on the centroids. It
+        lowers the error where rows are many and labels correct. Mislabelled rows have small margins
+        too, and a fit to the representatives then follows the wrong labels.
     fit_on : {"samples", "representatives"}, default="samples"
-        What the coefficients are fitted to: all rows (Nyström kernel ridge regression), or the
-        representatives (the LS-SVM of the paper).
+        Data of the fit of the coefficients: "samples" is all rows (Nyström kernel ridge or logistic
+        regression), "representatives" the representatives alone (the LS-SVM of the paper).
     regularization : float or "auto", default="auto"
-        The penalty: λ of the fit to all rows, or ε, the ridge on the diagonal of the kernel matrix,
-        of the fit to the representatives, where the paper has 1e-6. By default chosen from the
-        data, as γ is: by cross-validation of the squared error.
+        With `fit_on="samples"`, λ, the factor of the ridge penalty; with "representatives", ε, the
+        ridge on the diagonal of the kernel matrix (1e-6 in the paper). "auto" chooses it by
+        cross-validation, together with γ.
     loss : {"auto", "squared", "logistic"}, default="auto"
-        The loss of the fit to all rows: the squared error of the scores, or the log-loss of their
-        softmax, which takes longer and is better where classes lie one behind the other. "auto"
-        takes the one with the lower Brier score on held-out rows if the regularization is "auto"
-        too, else the squared one. A fit to the representatives has the squared loss.
+        Loss of the fit to all rows: the squared error of the scores, or the log-loss of their
+        softmax, which is slower, and better where classes lie one behind the other. "auto" takes
+        the loss with the lower Brier score on held-out rows if `regularization` is "auto" too, else
+        "squared". A fit to the representatives always has the squared loss.
     lift : float or "auto", default="auto"
-        A constant appended to each row before it is normalised; by default the typical length of a
-        row, which keeps their lengths. 0, the paper's setting, compares rows by direction alone,
-        and with an even degree cannot tell a row from its negative.
+        Constant appended to each row before it is divided by its length, so that the length of a
+        row is kept as an angle; "auto" is the root mean square length of the rows. 0, the paper's
+        setting, compares rows by direction alone, and a polynomial kernel of even degree then
+        cannot tell a row from its negative.
     init : {"random", "k-means++"}, default="random"
-        How K-means chooses its first centroids.
+        Initialisation of the K-means centroids.
     tol : float, default=1e-6
-        K-means stops when the mean deviation 1 − cosine of a move is at most this (τ).
+        K-means stops when the mean of 1 − cosine between old and new centroids is at most this (τ).
     max_iter : int, default=300
         K-means stops, with a ConvergenceWarning, after this many iterations.
     feature_scales : {"auto", "learned"} or None, default="auto"
         Whether to learn a factor for each feature: the root of the diagonal of the average gradient
-        outer product (AGOP), as recursive feature machines do. "auto" keeps the factors if they
-        predict held-out rows better, and tries them for up to 100 features; "learned" keeps them in
+        outer product (AGOP), as in recursive feature machines. "auto" learns the factors for up to
+        100 features, and keeps them if they predict held-out rows better; "learned" keeps them in
         any case.
     feature_transform : {"auto", "asinh"} or None, default="auto"
-        Whether to transform each feature by the inverse hyperbolic sine of its deviation from the
-        median, in robust standard deviations, scaled to unit variance: a few large values then do
-        not set the distances. "auto" tries it for up to 100 features if some have long tails and
-        there is anything else to choose, and keeps it if it predicts held-out rows better; "asinh"
-        keeps it in any case. Sparse rows are not transformed.
+        Whether to transform each feature by asinh of its deviation from the median, in robust
+        standard deviations, scaled to unit variance, so that a few large values do not dominate the
+        distances. "auto" tries it for up to 100 features if some have long tails and another
+        hyperparameter is searched, and keeps it if it predicts held-out rows better; "asinh" keeps
+        it in any case. Sparse rows are not transformed.
     warm_start : bool, default=False
         Whether K-means starts from the representatives of the last fit, or of a loaded model,
         instead of from rows.
     class_weight : dict, "balanced" or None, default=None
-        Factors of the weights of the rows of each class; "balanced" gives every class the same
-        weight.
+        Factor of the sample weights of each class, by label; "balanced" gives every class the same
+        total weight.
     random_state : int, RandomState instance or None, default=None
-        Decides the first centroids and what is held out; an int gives the same model every time.
+        Seed or generator of the initial centroids and of the choice of held-out rows; an int makes
+        the fit reproducible.
     n_jobs : int or None, default=None
-        The most threads to use: −1 for all cores, None for as many as the linear algebra library
-        has, which is one inside a worker of joblib.
+        The most threads to use: −1 for all cores, None for as many as BLAS has, which is one inside
+        a joblib worker.
     verbose : bool, default=False
         Whether to write progress to standard error.
 
@@ -140,21 +143,20 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
     classes_ : ndarray of shape (n_classes,)
         The labels.
     representatives_ : ndarray of shape (m, n_features)
-        The representatives of all classes. Without a lift they are unit rows; with one, points
-        among the rows of X.
+        The representatives of all classes: unit rows without a lift, else points in the space of
+        the rows of X.
     representative_classes_ : ndarray of shape (m,)
         The label of each representative.
     representative_counts_ : ndarray of shape (m,)
-        How many training rows each representative stands for; the sum of their weights, if they
-        have any.
+        Number of training rows in the cluster of each representative, or the sum of their weights.
     dual_coef_ : ndarray of shape (m, n_classes)
-        The weight of each representative in the score of each class.
+        Coefficient of each representative in the score of each class.
     intercept_ : ndarray of shape (n_classes,)
-        The constants of the scores.
+        The intercepts of the scores.
     kernel_ : str
         The kernel, as given or chosen.
     gamma_ : float or None
-        γ as given or chosen; None for a kernel without it.
+        γ, as given or chosen; None for a kernel without γ.
     loss_ : str
         The loss, as given or chosen.
     regularization_ : float
@@ -162,17 +164,16 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
     lift_ : float
         The lift, as given or chosen.
     feature_scales_ : ndarray of shape (n_features,) or None
-        The factor of each feature, if factors were learned and kept.
+        The learned factor of each feature; None if no factors were kept.
     feature_transform_ : str or None
         The transform of the features, "asinh" or None.
     held_out_error_ : float or None
-        The share of held-out rows that were misclassified with the hyperparameters that were
-        chosen; None if there was nothing to choose. They were chosen for it, so it is a little too
-        low.
+        Misclassification rate of held-out rows at the chosen hyperparameters; None if nothing was
+        searched. It is a little optimistic, as the hyperparameters were chosen on the same rows.
     n_representatives_ : int
-        Q, as given or found.
+        Q, as given or chosen.
     validation_curve_ : tuple of SizeTried
-        Each number of representatives that was tried: n_representatives, held_out_error,
+        Record of each number of representatives that was tried: n_representatives, held_out_error,
         held_out_loss, seconds. Empty unless n_representatives is "auto";
         `kmeans_kernel.report.plot_validation_curve` draws it.
     online_ : bool
@@ -180,7 +181,7 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
     n_iter_ : ndarray of shape (n_classes,)
         K-means iterations of each class.
     relative_residual_ : float
-        How exactly the system for the coefficients was solved.
+        Relative residual of the system that was solved for the coefficients.
     stage_seconds_ : dict
         Seconds spent in each stage of training.
     n_features_in_ : int
@@ -266,27 +267,26 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features), or blocks of rows
-            Finite numbers. Rows that do not fit into memory come in blocks: a NumPy memory map of
-            more than 1 GiB, a Dask array or frame, or anything that gives (X, y) or
-            (X, y, sample_weight) each time it is iterated over, such as
+            Finite numbers. Out-of-core rows come in blocks: a NumPy memory map of more than 1 GiB,
+            a Dask array or frame, or any re-iterable of (X, y) or (X, y, sample_weight), such as
             `kmeans_kernel.data.ParquetBlocks`. Sparse rows stay sparse; representatives are dense.
-            Bytes, two-byte integers and float32 are worked on in float32, anything else may be in
-            float64: see `docs/architecture.md`.
+            Bytes, two-byte integers and float32 are computed with in float32, other numbers may be
+            in float64: see `docs/architecture.md`.
         y : array-like of shape (n_samples,)
-            Labels of any type, of at least two classes. Not given if they are in the blocks.
+            Labels of any type, of at least two classes. Leave it out if the blocks have labels.
         sample_weight : array-like of shape (n_samples,), default=None
             The weight of each row; a whole number is the same as repeating the row.
         checkpoint : path, default=None
-            Out of core, a file that K-means writes its centroids to as it goes, and starts from if
-            it is there; when the fit is done, it is removed.
+            For out-of-core rows: a file to which K-means writes its centroids in the course of the
+            fit. If it exists, K-means starts from it; after the fit it is removed.
 
         Returns
         -------
         self
         """
         before = self.model_ if self.warm_start and self.__sklearn_is_fitted__() else None
-        self._forget()  # a fit that fails leaves nothing half-fitted
-        config = config_of(self)  # refuses bad parameters before the rows are looked at
+        self._forget()  # a fit that fails leaves the estimator unfitted
+        config = config_of(self)  # raises for invalid parameters before any row is read
         source = open_source(type(self).__name__, X, y, sample_weight)
         if source is not None:
             refuse_out_of_core(config)
@@ -310,7 +310,7 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         before: FittedModel | None,
         checkpoint: str | PathLike[str] | None,
     ) -> Self:
-        """Train on blocks of rows, with a checkpoint file if one is named."""
+        """Train out of core, with a checkpoint file if a path is given."""
         if checkpoint is not None:
             check_writable(Path(checkpoint))
         with threads_for(np.inf, self.n_jobs) as executor:
@@ -332,14 +332,14 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _generators(self, n_classes: int) -> tuple[list[np.random.Generator], np.random.Generator]:
-        """Return a random generator for each class, and one for the search."""
+        """Return a random generator for each class, and another for the search."""
         random = check_random_state(self.random_state)
         seeds = random.randint(np.iinfo(np.int32).max, size=n_classes)
         search_seed = random.randint(np.iinfo(np.int32).max)
         return list(map(np.random.default_rng, seeds)), np.random.default_rng(search_seed)
 
     def _listener(self, rows: TrainingRows) -> OnEvent | None:
-        """Return the listener that `listening` has set, else one that prints, else None."""
+        """Return the listener of the enclosing `listening`, else a printer if `verbose`."""
         sizes = rows.class_sizes
         return ambient_listener(sizes) or (ProgressPrinter(sizes) if self.verbose else None)
 
@@ -355,21 +355,21 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         return start_from(before, rows.classes)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Train online, on a batch of rows that pass once.
+        """Update the model by a batch of rows (online training, one pass).
 
-        An approximation: the first rows of a class are its representatives, each further row is
-        added to the nearest, and rows that have passed are not looked at again. The coefficients
-        are those of the paper's fit to the representatives (`fit_on` is not looked at), each with
-        the weight of its rows; they are computed when they are needed. Hyperparameters that are
-        left open are chosen with the first batch. Memory does not grow with the number of batches.
-        After `fit`, or with a loaded model, batches go on from its representatives.
+        This is an approximation by online spherical K-means: the first rows of a class become its
+        representatives, each further row updates the nearest one, and earlier rows are not read
+        again. The coefficients are those of the paper's LS-SVM on the representatives, weighted by
+        their counts (`fit_on` is ignored), and are computed on first use. Open hyperparameters are
+        chosen on the first batch. Memory does not grow with the number of batches. After `fit`, or
+        with a loaded model, training continues from its representatives.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         classes : array-like, default=None
-            All labels that will come; needed in the first call, unless its batch has them all.
+            All labels of all batches; required in the first call, unless its batch has all of them.
         sample_weight : array-like of shape (n_samples,), default=None
 
         Returns
@@ -393,7 +393,7 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def result_(self) -> TrainingResult:
-        """The fitted model and how it came about; after `partial_fit` it is computed on demand."""
+        """The record of the training; after `partial_fit` the fit is computed on first access."""
         if "_result" not in self.__dict__ and "_online" in self.__dict__:
             with threads_for(np.inf, self.n_jobs) as executor:
                 self._result = self._online.fit(executor)
@@ -409,7 +409,7 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         self._result = result
 
     def _set_features(self, stream: RowStream) -> None:
-        """Note the number and the names of the features of rows out of core."""
+        """Set `n_features_in_` and `feature_names_in_` from out-of-core rows."""
         self.__dict__.pop("feature_names_in_", None)
         self.n_features_in_ = stream.n_features
         names = stream.summaries[0].names
@@ -417,7 +417,7 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
             self.feature_names_in_ = np.array(names, dtype=object)
 
     def _labelled(self, X: Any, y: Any, sample_weight: Any) -> LabelledRows:
-        """Return the given rows, checked: those with weight, equal ones merged."""
+        """Return the validated rows, equal rows merged and rows of weight zero dropped."""
         X, y = check_rows_and_labels(self, X, y)
         classes, codes = codes_of(y)
         check_classification_targets(y)
@@ -425,7 +425,7 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         if not isinstance(X, LazyRows):
             X, codes, weights = merge_equal_rows(X, codes, weights)
         present = np.unique(codes)
-        if len(present) < len(classes):  # a class may have had no weight
+        if len(present) < len(classes):  # all rows of a class may have weight zero
             classes, codes = classes[present], np.searchsorted(present, codes)
         if len(classes) < 2:
             raise ValueError(
@@ -443,8 +443,8 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes: the score of
-        the second minus that of the first
+        ndarray of shape (n_samples, n_classes); for two classes (n_samples,), the score of the
+        second class minus the score of the first
         """
         return self._of_rows(X, decisions)
 
@@ -462,9 +462,10 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         return self._of_rows(X, labels)
 
     def predict_proba(self, X: Any) -> Array:
-        """Return the softmax of the scores, calibrated on held-out rows by temperature scaling.
+        """Return class probabilities: the softmax of the scores, with temperature scaling.
 
-        With the paper's fit and nothing to choose the temperature is one, as in the paper.
+        The temperature is fitted to held-out or leave-one-out scores. If nothing is searched, it is
+        one for the logistic loss and, as in the paper, for `fit_on="representatives"`.
 
         Parameters
         ----------
@@ -472,7 +473,7 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_samples, n_classes): rows sum to one, and order as the scores do
+        ndarray of shape (n_samples, n_classes): rows sum to one, in the same order as the scores
         """
         return self._of_rows(X, FittedModel.probabilities)
 
@@ -483,14 +484,13 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         ----------
         X : array-like of shape (n_samples, n_features)
         labels : array-like of shape (n_samples,) or one label, default=None
-            The class to explain for each row; by default the one that is predicted.
+            The class whose score is explained, for each row; by default the predicted class.
 
         Returns
         -------
         Explanation
             Contributions of shape (n_samples, m), which with the intercept add up to the score of
-            the class, and `largest(row)`, the representatives with the largest positive and
-            negative ones.
+            the class; `largest(row)` lists the largest positive and negative contributions.
             `kmeans_kernel.report.plot_explanation` draws it.
 
         Examples
@@ -516,111 +516,10 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         """The fitted model."""
         return self.result_.model
 
-    @property
-    def classes_(self) -> npt.NDArray[Any]:
-        """The labels."""
-        return self._online.classes if "_online" in self.__dict__ else self.model_.classes
-
-    @property
-    def representatives_(self) -> Array:
-        """The representatives, (m, n_features)."""
-        return self.model_.representatives
-
-    @property
-    def representative_classes_(self) -> npt.NDArray[Any]:
-        """The label of each representative."""
-        model = self.model_
-        return model.classes[model.representative_classes]
-
-    @property
-    def representative_counts_(self) -> npt.NDArray[Any]:
-        """The weight of the training rows that each representative stands for."""
-        return self.model_.representative_counts
-
-    @property
-    def dual_coef_(self) -> Array:
-        """The dual coefficients, (m, n_classes)."""
-        return self.model_.dual_coef
-
-    @property
-    def intercept_(self) -> Array:
-        """The intercepts, (n_classes,)."""
-        return self.model_.intercept
-
-    @property
-    def kernel_(self) -> str:
-        """The name of the kernel."""
-        return self.model_.kernel.name
-
-    @property
-    def gamma_(self) -> float | None:
-        """The inverse width of the kernel, None if it has none."""
-        return getattr(self.model_.kernel, "gamma", None)
-
-    @property
-    def lift_(self) -> float:
-        """The lift."""
-        return self.model_.sphere_map.lift
-
-    @property
-    def feature_scales_(self) -> Array | None:
-        """The learned factors of the features, (n_features,), or None."""
-        return self.model_.sphere_map.scales
-
-    @property
-    def feature_transform_(self) -> Literal["asinh"] | None:
-        """The transform of the features."""
-        return None if self.model_.sphere_map.asinh is None else "asinh"
-
-    @property
-    def loss_(self) -> str:
-        """The loss of the fit."""
-        return self.result_.loss
-
-    @property
-    def regularization_(self) -> float:
-        """The regularization of the fit."""
-        return self.result_.regularization
-
-    @property
-    def held_out_error_(self) -> float | None:
-        """The error of held-out rows in the search."""
-        return self.result_.held_out_error
-
-    @property
-    def n_representatives_(self) -> int:
-        """The number of representatives of each class, as given or found."""
-        return self.result_.n_representatives
-
-    @property
-    def validation_curve_(self) -> tuple[SizeTried, ...]:
-        """The numbers of representatives that were tried."""
-        return self.result_.sizes
-
-    @property
-    def online_(self) -> bool:
-        """Whether the last update came from `partial_fit`."""
-        return self.result_.online
-
-    @property
-    def n_iter_(self) -> npt.NDArray[np.intp]:
-        """K-means iterations of each class."""
-        return self.result_.n_iter
-
-    @property
-    def relative_residual_(self) -> float:
-        """The relative residual of the system that was solved."""
-        return self.result_.relative_residual
-
-    @property
-    def stage_seconds_(self) -> dict[str, float]:
-        """Seconds spent in each stage of training."""
-        return self.result_.seconds
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # An even power of the cosine is the same for a row and its negative. Pixels have one sign;
-        # the centred blobs that scikit-learn scores its test on do not.
+        # An even power of the cosine is the same for a row and its negative. Pixels have one sign,
+        # but the centred blobs of scikit-learn's common tests have both.
         sign_blind = self.kernel == "poly" and self.lift == 0 and self.degree % 2 == 0
         tags.classifier_tags.poor_score = sign_blind
         tags.input_tags.sparse = True
@@ -630,12 +529,12 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
         return "_result" in self.__dict__ or "_online" in self.__dict__
 
     def _of_rows(self, X: Any, of_scores: OfScores) -> npt.NDArray[Any]:
-        """Return a function of the scores of rows; lazily for a collection of another library."""
+        """Return a function of the scores of X; lazily if X is a Dask collection."""
         check_is_fitted(self)
         engine = engine_of(X)
         if engine is None:
             return of_scores(self.model_, self._scores(X))
-        frozen = copy(self)  # later computations use the model of now
+        frozen = copy(self)  # a lazy result keeps the current model, even after another fit
         frozen.result_ = self.result_
         row = as_floats(np.zeros((1, self.n_features_in_), dtype=engine.type_of(X)))
         example = of_scores(self.model_, self.model_.scores(row))
@@ -651,7 +550,7 @@ class KMeansKernelClassifier(ClassifierMixin, BaseEstimator):
             return self.model_.scores(X, executor)
 
     def _warn_if_not_converged(self) -> None:
-        labels = self.classes_[self.result_.deviations > self.tol]
+        labels = self.model_.classes[self.result_.deviations > self.tol]
         if not len(labels):
             return
         warnings.warn(
@@ -671,18 +570,18 @@ OfScores: TypeAlias = Callable[[FittedModel, Array], npt.NDArray[Any]]
 
 
 def labels(model: FittedModel, scores: Array) -> npt.NDArray[Any]:
-    """Return the label with the highest score."""
+    """Return the label with the highest score of each row."""
     return np.asarray(model.classes[scores.argmax(axis=1)])
 
 
 def decisions(model: FittedModel, scores: Array) -> Array:
-    """Return the scores; for two classes that of the second minus that of the first."""
+    """Return the scores; for two classes, the second score minus the first."""
     del model
     return np.asarray(scores[:, 1] - scores[:, 0]) if scores.shape[1] == 2 else scores
 
 
 def _operations(rows: LabelledRows, config: TrainingConfig) -> float:
-    """Return about how many operations a fit takes: some passes of K-means, and the solve."""
+    """Estimate the operations of a fit: five Lloyd iterations of every class, and the solve."""
     q, d = config.n_representatives, row_width(rows.X)
     m = float(basis_size(rows, q))
     passes = 5 * sum(2.0 * n * min(n, q) * d for n in rows.class_sizes)

@@ -1,4 +1,4 @@
-"""Why a row was classified as it was: the contribution of each representative to its score."""
+"""Explanation of a score by the contribution of each representative."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Contribution:
 
     Attributes
     ----------
-    representative : its position among the representatives of the classifier
-    label : the class it belongs to
-    count : the weight of the training rows it stands for
+    representative : position of the representative in `representatives_` of the classifier
+    label : class of the representative
+    count : total weight of the training rows in its cluster
     value : its term of the score; negative if it lowers the score
     """
 
@@ -38,13 +38,13 @@ class Explanation:
     ----------
     X : (n, d) the rows
     labels : (n,) the class whose score is explained, for each row
-    scores : (n,) these scores
-    contributions : (n, m) the term of each representative; with the intercept they add up to the
-        score
-    intercepts : (n,) the constant of each score
-    representatives : (m, d)
-    representative_classes : (m,) the label of each
-    representative_counts : (m,) the weight of the training rows that each stands for
+    scores : (n,) the explained scores
+    contributions : (n, m) the term of each representative; the terms of a row and the intercept add
+        up to the score
+    intercepts : (n,) the intercept of each score
+    representatives : (m, d) the representatives
+    representative_classes : (m,) the label of each representative
+    representative_counts : (m,) total weight of the training rows of each representative
     """
 
     X: npt.NDArray[Any]
@@ -58,7 +58,7 @@ class Explanation:
 
     @classmethod
     def of(cls, model: FittedModel, X: Matrix, columns: IntArray) -> Explanation:
-        """Explain the scores of rows in the columns, (n,), of some classes."""
+        """Explain the score of one class for each row; `columns` (n,) are class positions."""
         contributions = model.contributions(X, columns)
         intercepts = model.intercept[columns]
         return cls(
@@ -80,12 +80,13 @@ class Explanation:
 
         Parameters
         ----------
-        row : the position of the row
+        row : position of the row in X
         n : most contributions of each sign
 
         Returns
         -------
-        the positive ones, the largest first, and the negative ones, the most negative first
+        positive contributions, the largest first, and negative contributions, the most negative
+        first
         """
         values = self.contributions[row]
         order = np.argsort(values, kind="stable")
@@ -103,7 +104,7 @@ class Explanation:
 
 
 def columns_of(labels: Any, classes: npt.NDArray[Any], n: int) -> IntArray:
-    """Return the positions of labels among the classes: one for each of n rows, or for all."""
+    """Return the (n,) class positions of labels: an array of n labels, or one label for all."""
     asked = np.asarray(labels, dtype=classes.dtype if classes.dtype.kind != "U" else None)
     if asked.ndim > 1 or (asked.ndim == 1 and len(asked) != n):
         raise ValueError(f"labels must be one label, or one for each of the {n} rows of X.")

@@ -1,4 +1,4 @@
-"""The classifier for grey images, as one pipeline."""
+"""The pipeline for grey images: deskewing, edge patterns, kernel classifier."""
 
 from __future__ import annotations
 
@@ -19,19 +19,18 @@ def image_classifier(
     random_state: RandomState = None,
     verbose: bool = False,
 ) -> Pipeline:
-    """Return the classifier for grey images: upright, as patterns of edges, by representatives.
+    """Return a pipeline for grey images: `Deskewer`, `EdgePatterns`, `KMeansKernelClassifier`.
 
-    It takes images (n, height, width) or rows of pixels, of whatever brightness, and is a
-    scikit-learn pipeline of `Deskewer`, `EdgePatterns` and `KMeansKernelClassifier`.
+    It takes images (n, height, width) or rows of pixels; the scale of the brightness is arbitrary.
 
     Parameters
     ----------
     n_representatives : int or "auto", default=1000
-        Representatives of each class, or all of its images if it has fewer. Fewer are faster.
+        Representatives of each class, as in `KMeansKernelClassifier`; fewer are faster.
     image_shape : (height, width) or None, default=None
-        For rows of pixels that are no squares.
+        Shape of the images, for rows of pixels of images that are not square.
     random_state : int, RandomState instance or None, default=None
-        An int gives the same classifier every time.
+        Seed or generator; an int makes the fit reproducible.
     verbose : bool, default=False
         Whether to write progress to standard error.
 

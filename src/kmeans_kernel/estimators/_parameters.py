@@ -1,4 +1,4 @@
-"""From the parameters of the classifier, validated, to the configuration of a training."""
+"""Validation of the classifier's parameters, and their training configuration."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kmeans_kernel.utils.validation import (
     check_option,
 )
 
-# Representatives by default: this many shared among the classes, and at least this many of each.
+# Default number of representatives: in total, divided among the classes; and least per class.
 _SHARED, _LEAST_OF_A_CLASS = 2000, 100
 
 # The kernels that kernel="auto" chooses from, in the order in which they are tried.
@@ -23,7 +23,7 @@ _SEARCHED = ("rbf", "laplacian")
 
 
 def config_of(estimator: Any, n_classes: int = 2) -> TrainingConfig:
-    """Return the configuration of a classifier of so many classes; ValueError if it is wrong."""
+    """Return the training configuration for `n_classes`; ValueError for an invalid parameter."""
     check_jobs(estimator)
     search_size = (
         isinstance(estimator.n_representatives, str) and estimator.n_representatives == "auto"
@@ -63,10 +63,10 @@ def _n_representatives(estimator: Any, n_classes: int) -> int:
 
 
 def _kernel(estimator: Any) -> Kernel | tuple[Kernel, ...]:
-    """Return the kernel that is asked for, or the kernels whose γ is searched.
+    """Return the kernel as given, or a tuple of the kernels whose γ is searched.
 
-    A kernel takes its parameters from those of the estimator that have the same name, and from
-    `kernel_params`; adding one to the registry is enough to make it known here.
+    The parameters of a kernel are the parameters of the estimator with the same names, and the
+    entries of `kernel_params`. A kernel in the registry is known here without further code.
     """
     name = check_option(estimator, "kernel", "auto", *KERNELS)
     gamma = check_auto(estimator, "gamma", above=True, maximum=1e6)
@@ -79,7 +79,7 @@ def _kernel(estimator: Any) -> Kernel | tuple[Kernel, ...]:
 
 
 def _build(estimator: Any, name: str, given: dict[str, Any]) -> Kernel:
-    """Build a kernel of this name from parameters of the estimator and `kernel_params`."""
+    """Build a kernel from `given` parameters of the estimator and from `kernel_params`."""
     kernel = KERNELS[name]
     others = {} if estimator.kernel_params is None else estimator.kernel_params
     wanted = [one for one in kernel_parameters(kernel) if one.name not in given]

@@ -1,4 +1,4 @@
-"""The steps of `partial_fit`: check a batch, start online training, go on from a fitted model."""
+"""Steps of `partial_fit`: check a batch, start online training, continue from a fitted model."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from kmeans_kernel.utils.validation import check_rows_and_labels, check_weights,
 
 
 def continue_from(estimator: Any) -> OnlineModel:
-    """Return the state of online training that goes on from a fitted model."""
+    """Return the state of online training that continues from a fitted model."""
     result = estimator.result_
     if result.model.sphere_map.asinh is not None:
         raise ValueError(
             "the features of this model are transformed by asinh, which online training cannot go "
             "on with. Fit it with feature_transform=None first, or start with a new classifier."
         )
-    # λ of a fit to samples is that of their mean; ε is that of each representative.
+    # λ is the penalty relative to the mean squared error, ε relative to the sum over m
+    # representatives: ε = λ m.
     on_representatives = result.online or estimator.fit_on == "representatives"
     m = 1 if on_representatives else len(result.model.directions)
     state = OnlineModel.of(result.model, result.regularization * m)
@@ -41,13 +42,13 @@ def check_batch(
     sample_weight: Any,
     before: OnlineModel | None,
 ) -> LabelledRows:
-    """Return a batch, checked, with the positions of its labels among all classes."""
+    """Return a validated batch, without rows of weight zero, coded by all classes."""
     _refuse_online(estimator)
     X, y = check_rows_and_labels(estimator, X, y, reset=before is None)
     check_classification_targets(y)
     named = codes_of(np.asarray(y if classes is None else classes))[0]
     known = named if before is None else before.classes
-    codes_of(y)  # refuses labels that cannot be sorted
+    codes_of(y)  # raises for labels that cannot be sorted
     if before is not None and classes is not None and not np.array_equal(named, known):
         raise ValueError(
             f"classes={classes!r} are not those of the first call to partial_fit, {known.tolist()}."
@@ -71,7 +72,7 @@ def check_batch(
 
 
 def _refuse_online(estimator: Any) -> None:
-    """Raise ValueError for parameters that online training cannot follow."""
+    """Raise ValueError for parameters that online training does not support."""
     config = config_of(estimator)
     if config.search_size or config.boundary_fraction or estimator.class_weight == "balanced":
         raise ValueError(

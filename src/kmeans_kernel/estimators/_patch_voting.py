@@ -1,4 +1,4 @@
-"""Classifying an image by a vote of its patches."""
+"""Classification of images by a vote of their patches."""
 
 from __future__ import annotations
 
@@ -23,37 +23,40 @@ from kmeans_kernel.core.arrays.matrices import Array, IntArray, row_blocks
 from kmeans_kernel.estimators.transformers._base import as_images
 from kmeans_kernel.utils.validation import check_option, check_pixels, check_shape, codes_of
 
-_PATCHES_TO_TRUST_BY = 500
+# Training patches on which a score method is compared with `predict`.
+_PATCHES_TO_COMPARE = 500
 
 
 class PatchVotingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
-    """Train a classifier on all overlapping patches of the images, and let the patches vote.
+    """Classify images by a vote of all their overlapping patches.
+
+    A classifier is trained on all patches, each with the label of its image.
 
     Parameters
     ----------
     classifier : estimator
-        Any scikit-learn classifier of rows; it sees each patch as a row of pixels.
+        Any scikit-learn classifier; each patch is a row of pixels.
     patch_shape : tuple of two ints, default=(25, 25)
         Height and width of a patch.
     vote : {"majority", "sum"}, default="majority"
-        Whether the class of most patches wins, as in the paper, or that of the highest summed
-        score. A tied majority is decided by the summed scores.
+        "majority", as in the paper: the class predicted for most patches wins, and summed scores
+        decide ties. "sum": the class with the highest summed score wins.
     image_shape : tuple of two ints or None, default=None
-        Height and width of an image, for images that come as rows and are not square.
+        Height and width of an image, for rows of pixels of images that are not square.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         The labels.
     classifier_ : estimator
-        The classifier of patches, fitted.
+        The fitted classifier of patches.
     image_shape_ : tuple of two ints
         Height and width of the images seen in `fit`.
     patch_shape_ : tuple of two ints
         Height and width of the patches that the classifier was trained on.
     score_method_ : str
-        The method of the classifier that scores patches: "decision_function", "predict_proba", or
-        "predict" if neither agrees with its predictions.
+        The method of the classifier that scores patches: "decision_function" or "predict_proba", or
+        "predict" if the argmax of neither agrees with its predictions.
     n_features_in_ : int
         Number of pixels of an image.
 
@@ -112,7 +115,7 @@ class PatchVotingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.classes_ = self.classifier_.classes_
         self.image_shape_ = images.shape[1:]
         self.patch_shape_ = patch_shape
-        self.score_method_ = self._trusted_score_method(patches[:_PATCHES_TO_TRUST_BY])
+        self.score_method_ = self._trusted_score_method(patches[:_PATCHES_TO_COMPARE])
         return self
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
@@ -131,10 +134,10 @@ class PatchVotingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return labels
 
     def predict_proba(self, X: Any) -> Array:
-        """Return for each class its share of the vote.
+        """Return the share of the vote of each class.
 
-        By majority: the share of the patches, with one more vote that the summed scores split
-        and that decides ties. By sum: the softmax of the mean score.
+        With vote="majority", the share of the patches, after one extra vote that is divided by the
+        softmax of the mean score and decides ties. With vote="sum", the softmax of the mean score.
 
         Parameters
         ----------
@@ -150,7 +153,7 @@ class PatchVotingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return np.concatenate(shares)  # at least one block: no images were refused
 
     def patch_scores(self, X: Any) -> Iterator[Array]:
-        """Give the scores of all patches, for blocks of images as large as memory likes.
+        """Yield the scores of all patches, for blocks of images that bound the memory.
 
         Parameters
         ----------
@@ -166,7 +169,7 @@ class PatchVotingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             yield scores.reshape(n_images, -1, len(self.classes_))
 
     def _images(self, X: Any, *, reset: bool) -> npt.NDArray[Any]:
-        """Return X as finite images, of the shape seen in `fit` unless this is it."""
+        """Return X as finite images; after `fit` (not `reset`), of the shape seen in `fit`."""
         if reset:
             shape = None if self.image_shape is None else check_shape(self, "image_shape")
         else:
@@ -185,14 +188,14 @@ class PatchVotingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return height, width
 
     def _patch_blocks(self, images: npt.NDArray[Any]) -> Iterator[tuple[npt.NDArray[Any], int]]:
-        """Cut the images into blocks of about sixteen row blocks of pixels."""
+        """Yield the patches of blocks of images, about sixteen row blocks of pixels at a time."""
         height, width = self.patch_shape_
         n_patches = (images.shape[1] - height + 1) * (images.shape[2] - width + 1)
         for block in row_blocks(len(images), height * width * n_patches // 16):
             yield extract_patches(images[block], self.patch_shape_), block.stop - block.start
 
     def _trusted_score_method(self, patches: npt.NDArray[Any]) -> str:
-        """Return the method whose best class is the predicted one, on a sample of patches.
+        """Return the score method whose argmax agrees with `predict` on some patches.
 
         Not every `decision_function` has a column per class: one-versus-one has one per pair.
         """
@@ -207,12 +210,12 @@ class PatchVotingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return "predict"
 
     def _patch_scores(self, patches: npt.NDArray[Any], method: str) -> Array:
-        """Return the (n_patches, K) scores of the fitted classifier by one of its methods."""
+        """Return the (n_patches, K) scores of the fitted classifier by the given method."""
         result = getattr(self.classifier_, method)(patches)
         if method == "predict":
             return np.asarray(result[:, np.newaxis] == self.classes_, dtype=np.float64)
         scores: Array = result
-        if scores.ndim == 1:  # two classes: half the difference each
+        if scores.ndim == 1:  # two classes: ± half the decision value
             return np.stack([-scores / 2, scores / 2], axis=1)
         return scores
 
@@ -239,9 +242,9 @@ def extract_patches(images: npt.NDArray[Any], shape: tuple[int, int]) -> npt.NDA
 
 
 def lazy_patches(images: npt.NDArray[Any], shape: tuple[int, int]) -> LazyRows:
-    """Return the rows of `extract_patches`, each made when it is asked for.
+    """Return the rows of `extract_patches` as lazy rows.
 
-    All patches of an image are many times as large as the image.
+    The patches of an image take many times the memory of the image.
     """
     windows = np.lib.stride_tricks.sliding_window_view(images, shape, axis=(1, 2))
     grid = windows.shape[:3]

@@ -1,4 +1,4 @@
-"""A listener to the events of a training that writes lines to standard error."""
+"""The printer of `verbose=True`: a listener that writes progress to standard error."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from kmeans_kernel.core.arrays.events import (
     SolveStarted,
 )
 
-# More classes at work than these would not fit on a line.
+# The most classes in progress that fit on a line.
 _MOST_SHOWN = 2
 
 
 class ProgressPrinter:
-    """Writes events to standard error: a line for each class, with the time left.
+    """Listener that writes a line for each class to standard error, with the time left.
 
-    On a terminal a line of the classes at work is rewritten at every iteration.
+    On a terminal, a line of the classes in progress is rewritten at every iteration.
     """
 
     def __init__(self, row_counts: list[int]) -> None:
@@ -35,7 +35,7 @@ class ProgressPrinter:
         self._lock = Lock()  # classes may be at work in several threads
 
     def __call__(self, event: Event) -> None:
-        """Write what an event says."""
+        """Write the line of an event."""
         with self._lock:
             match event:
                 case KMeansIteration():
@@ -57,7 +57,7 @@ class ProgressPrinter:
                     self._write(f"solving for {event.m} representatives\n")
 
     def _show_iteration(self, event: KMeansIteration) -> None:
-        """Rewrite the line of the classes at work, on a terminal."""
+        """Rewrite the line of the classes in progress, on a terminal."""
         told = f"iteration {event.n_iter}, deviation {event.deviation:.1e}"
         self._at_work[event.label] = f"class {event.label!s}: {told}"
         if sys.stderr.isatty():
@@ -65,7 +65,7 @@ class ProgressPrinter:
             self._write("\r" + "; ".join(shown) + " \033[K")
 
     def _write_class(self, event: ClassClustered) -> None:
-        """Write the line of a class that is done, and the time that the others may take."""
+        """Write the line of a class that has ended, with an estimate of the time left."""
         self._at_work.pop(event.label, None)
         self._done_rows += event.n_rows
         spent = perf_counter() - self._start
@@ -78,7 +78,7 @@ class ProgressPrinter:
         )
 
     def _show_rows(self, event: RowsRead) -> None:
-        """Rewrite the line of a pass, on a terminal; when it ends, the line stays."""
+        """Rewrite the line of a pass on a terminal; the line of a finished pass stays."""
         spent = perf_counter() - self._pass_began
         left = spent / max(1, event.done) * (event.n_rows - event.done)
         ended = event.done >= event.n_rows

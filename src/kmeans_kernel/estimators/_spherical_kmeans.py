@@ -1,4 +1,4 @@
-"""Cosine K-means alone, as a scikit-learn clusterer and transformer."""
+"""Spherical K-means as a scikit-learn clusterer and transformer."""
 
 from __future__ import annotations
 
@@ -35,20 +35,23 @@ from kmeans_kernel.utils.validation import (
 class SphericalKMeans(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
 ):
-    """K-means by cosine similarity: rows and centroids are compared by direction alone.
+    """Spherical K-means: K-means by cosine similarity, on rows divided by their length.
+
+    Lloyd iterations with exact pruning by the triangle inequality; labels are those of the dense
+    algorithm, up to ties within rounding.
 
     Parameters
     ----------
     n_clusters : int, default=8
         Number of clusters.
     init : {"random", "k-means++"}, default="random"
-        How the first centroids are chosen among the rows.
+        Choice of the initial centroids among the rows.
     tol : float, default=1e-6
-        Stop when the mean deviation 1 − cosine of a move is at most this.
+        Stop when the mean of 1 − cosine between old and new centroids is at most this.
     max_iter : int, default=300
         Stop, with a ConvergenceWarning, after this many iterations.
     random_state : int, RandomState instance or None, default=None
-        Decides the first centroids; an int gives the same clusters every time.
+        Seed or generator of the initial centroids; an int makes the fit reproducible.
     verbose : bool, default=False
         Whether to write the deviation of each iteration to standard error.
 
@@ -66,6 +69,11 @@ class SphericalKMeans(
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, when X had string column names.
+
+    References
+    ----------
+    I. S. Dhillon and D. S. Modha, "Concept decompositions for large sparse text data using
+    clustering", Machine Learning 42, 2001.
 
     Examples
     --------

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from kmeans_kernel.core.arrays.matrices import Array, IntArray
+if TYPE_CHECKING:  # the command line imports this module before it needs SciPy
+    from kmeans_kernel.core.arrays.matrices import Array, IntArray
 
 # Progress callback: number of rows predicted since the last call.
 OnRows: TypeAlias = Callable[[int], None]

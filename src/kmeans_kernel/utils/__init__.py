@@ -1,1 +1,1 @@
-"""What every outer folder needs: checks of arguments, threads, files that appear whole."""
+"""Utilities of the outer folders: validation of arguments, threads, atomic writing of files."""

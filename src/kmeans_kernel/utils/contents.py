@@ -1,4 +1,4 @@
-"""Contents pages whose names are imported when they are first asked for."""
+"""Lazy imports of the public names of a package."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 def lazy_names(
     package: str, homes: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the `__getattr__` and `__dir__` of a package whose names live in its modules.
+    """Return the module-level `__getattr__` and `__dir__` of a package (PEP 562).
 
-    A module is imported when a name of it is first asked for, so that `--help` does not wait for
-    scikit-learn and no optional library is needed before it is used.
+    A module is imported at the first access to one of its names, so that `--help` does not wait for
+    scikit-learn and an optional library is needed only where it is used.
 
     Parameters
     ----------
     package : the name of the package
-    homes : the module, relative to the package, that defines each public name
+    homes : for each public name, the module that defines it, relative to the package
     """
 
     def get(name: str) -> Any:

@@ -1,8 +1,8 @@
-"""Threads as an executor: as many as BLAS would use, each with single-threaded products.
+"""An executor of threads: as many as BLAS would use, each with single-threaded BLAS.
 
-Two products side by side on one core each run faster than one after the other on both, and all
-that is not a product runs on both cores too. NumPy lets go of the interpreter in its loops, so
-threads are enough.
+Two products in parallel, each on one core, are faster than two successive products on both cores;
+and work other than matrix products is parallel too. NumPy releases the global interpreter lock in
+its loops, so threads suffice.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from threadpoolctl import ThreadpoolController
 
 from kmeans_kernel.core.arrays.execution import R, T
 
-# Fewer operations than this are done sooner by one core than it takes to share them out.
-_WORTH_SHARING = 1e9
+# Below this many operations the overhead of threads exceeds their gain.
+_WORTH_THREADS = 1e9
 
-# Held by the one who shares out work. BLAS has one number of threads for the whole process, so
-# whoever comes second, in another thread or inside a piece of work, does without.
-_sharing = Lock()
+# Held by the executor that has limited BLAS to one thread. The limit is one number for the whole
+# process, so a second executor, in another thread or nested in a piece of work, runs serially.
+_blas_limit_lock = Lock()
 
 
-# Whether this thread does a piece of work: what it shares out, it does itself.
-_here = local()
+# `_worker.at_work` is set in worker threads; a nested `map` in such a thread runs serially.
+_worker = local()
 
 
 class Cancelled(BaseException):
@@ -35,10 +35,11 @@ class Cancelled(BaseException):
 
 
 class ThreadExecutor:
-    """Pieces of work in threads.
+    """Executor that runs pieces of work in threads.
 
-    There are as many as BLAS has at the moment, so every way to limit BLAS (environment variables,
-    `threadpool_limits`, a joblib worker) limits these too; inside them there is no second level.
+    By default there are as many threads as BLAS has at the moment, so every limit on BLAS
+    (environment variables, `threadpool_limits`, a joblib worker) applies to them too. A nested
+    `map` runs serially.
     """
 
     def __init__(self, count: int | None = None) -> None:
@@ -48,37 +49,37 @@ class ThreadExecutor:
 
     @property
     def count(self) -> int:
-        """How many pieces are done at a time; it does not change."""
+        """Number of pieces that run at a time; constant over the executor's life."""
         return self._count
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> list[R]:
-        """Return the function's results for the items, in their order."""
+        """Return the function's results for the items, in the order of the items."""
         items = list(items)
         count = min(self.count, len(items))
-        if count < 2 or getattr(_here, "at_work", False):
+        if count < 2 or getattr(_worker, "at_work", False):
             return list(map(function, items))
         if self._pool is not None:
-            return self._share_out(self._pool, function, items)
+            return self._submit_all(self._pool, function, items)
         with one_blas_thread(wanted=True) as alone:
             if not alone:
                 return list(map(function, items))
-            with ThreadPoolExecutor(count, initializer=_start_work) as pool:
-                return self._share_out(pool, function, items)
+            with ThreadPoolExecutor(count, initializer=_init_worker) as pool:
+                return self._submit_all(pool, function, items)
 
     @contextmanager
     def session(self) -> Iterator[None]:
-        """Keep the threads, and BLAS to one each, while much is shared out in small pieces."""
+        """Keep the pool of threads, and the limit on BLAS, for many short `map` calls."""
         with one_blas_thread(wanted=self.count > 1 and self._pool is None) as alone:
             if not alone:
                 yield
                 return
-            with ThreadPoolExecutor(self.count, initializer=_start_work) as self._pool:
+            with ThreadPoolExecutor(self.count, initializer=_init_worker) as self._pool:
                 try:
                     yield
                 finally:
                     self._pool = None
 
-    def _share_out(
+    def _submit_all(
         self, pool: ThreadPoolExecutor, function: Callable[[T], R], items: list[T]
     ) -> list[R]:
         self._cancelled = Event()
@@ -86,8 +87,8 @@ class ThreadExecutor:
         try:
             return _results(futures)
         except BaseException:
-            self._cancelled.set()  # for those at work
-            for future in futures:  # for those that wait
+            self._cancelled.set()  # stops running pieces at their next `raise_if_cancelled`
+            for future in futures:  # pieces that have not started
                 future.cancel()
             raise
 
@@ -99,15 +100,14 @@ class ThreadExecutor:
 
 @contextmanager
 def threads_for(operations: float, n_jobs: int | None = None) -> Iterator[ThreadExecutor]:
-    """Give threads for about so many operations; for few, one, and BLAS is held to one too.
+    """Yield an executor for about `operations` operations, with at most `n_jobs` threads.
 
-    No more than `n_jobs`, of which negative ones count from all cores, as scikit-learn has it; None
-    is as many as BLAS has.
-
-    NumPy and SciPy each bring a BLAS with threads of its own, which go on spinning for a while when
-    their work is done and are in each other's way where work is short.
+    `n_jobs` is as in scikit-learn: −1 for all cores; None for the number of threads of BLAS. For
+    few operations the executor is serial and BLAS is limited to one thread: NumPy and SciPy each
+    bring a BLAS with its own threads, which spin for a while after their work, and slow each other
+    down where work is short.
     """
-    if operations < _WORTH_SHARING or n_jobs == 1:
+    if operations < _WORTH_THREADS or n_jobs == 1:
         with one_blas_thread(wanted=True):
             yield ThreadExecutor(1)
     elif n_jobs is None:
@@ -119,17 +119,17 @@ def threads_for(operations: float, n_jobs: int | None = None) -> Iterator[Thread
 
 
 def effective_n_jobs(n_jobs: int) -> int:
-    """Return how many threads a number of jobs is; −1 is all cores, −2 all but one."""
+    """Return the number of threads for `n_jobs`: −1 is all cores, −2 all but one."""
     return n_jobs if n_jobs > 0 else max(1, cpu_count() + 1 + n_jobs)
 
 
 def blas_threads() -> int:
-    """Return how many threads BLAS may use now; 1 if it cannot be asked."""
+    """Return the number of threads that BLAS may use now; 1 if no BLAS is found."""
     return max((library.num_threads or 1 for library in _blas().lib_controllers), default=1)
 
 
 def _results(futures: list[Future[R]]) -> list[R]:
-    """Return the results of all, or raise as soon as one has failed."""
+    """Return the results of all futures, or raise as soon as one has failed."""
     done, _ = wait(futures, return_when=FIRST_EXCEPTION)
     for future in futures:
         if future in done and future.exception() is not None:
@@ -139,8 +139,8 @@ def _results(futures: list[Future[R]]) -> list[R]:
 
 @contextmanager
 def one_blas_thread(*, wanted: bool) -> Iterator[bool]:
-    """Hold BLAS to one thread, if wanted and if no one else does; give whether we do."""
-    ours = wanted and _sharing.acquire(blocking=False)
+    """Limit BLAS to one thread if `wanted` and no other context has; yield whether this one did."""
+    ours = wanted and _blas_limit_lock.acquire(blocking=False)
     try:
         if ours:
             with _blas().limit(limits=1):
@@ -149,16 +149,19 @@ def one_blas_thread(*, wanted: bool) -> Iterator[bool]:
             yield False
     finally:
         if ours:
-            _sharing.release()
+            _blas_limit_lock.release()
 
 
-def _start_work() -> None:
-    """Hold BLAS to one thread in the calling thread; where that is for all, it is so already."""
-    _here.at_work = True
+def _init_worker() -> None:
+    """Mark the calling thread as a worker, and limit its BLAS to one thread.
+
+    The second is for a BLAS whose limit is per thread; a limit per process is set already.
+    """
+    _worker.at_work = True
     _blas().limit(limits=1)
 
 
 @cache
 def _blas() -> ThreadpoolController:
-    """Return the handle of the BLAS libraries; to look for them takes a while."""
+    """Return the controller of the loaded BLAS libraries; cached, as the search is slow."""
     return ThreadpoolController().select(user_api="blas")

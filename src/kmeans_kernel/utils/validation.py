@@ -1,4 +1,4 @@
-"""The door: what every estimator checks once, so that the core can trust its input."""
+"""Validation of parameters and rows, once per call of an estimator; the core trusts its input."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sklearn.utils.validation import (
 from kmeans_kernel.core.arrays.lazy import LazyRows
 from kmeans_kernel.core.arrays.matrices import Matrix, row_blocks
 
-# What decides chance, as scikit-learn has it.
+# Seed or generator, as in scikit-learn's random_state.
 RandomState: TypeAlias = int | np.random.RandomState | None
 
 
@@ -32,12 +32,12 @@ def check_count(owner: object, name: str, maximum: int | None = None) -> int:
 
 
 def is_count(value: object) -> bool:
-    """Say whether a value is a whole number of at least 1."""
+    """Return whether a value is a whole number of at least 1."""
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
 
 
 def check_jobs(owner: object) -> None:
-    """Refuse a number of jobs that is none."""
+    """Raise ValueError unless `n_jobs` is None or a whole number other than 0."""
     value = getattr(owner, "n_jobs", None)
     whole = isinstance(value, Integral) and not isinstance(value, bool)
     if value is not None and not (whole and value != 0):
@@ -55,7 +55,7 @@ def check_shape(owner: object, name: str) -> tuple[int, int]:
 def check_number(
     owner: object, name: str, *, minimum: float = 0.0, above: bool = False, maximum: float = 1e30
 ) -> float:
-    """Return the number in `owner.name`, at least `minimum`, or above it, up to `maximum`."""
+    """Return the number in `owner.name`, in [minimum, maximum] or (minimum, maximum] if `above`."""
     value = getattr(owner, name)
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     fits = is_number and (value > minimum if above else value >= minimum) and value <= maximum
@@ -81,18 +81,18 @@ def check_option(owner: object, name: str, *options: str) -> str:
 
 
 def check_rows(estimator: Any, X: Any, *, reset: bool) -> Matrix:
-    """Return X as finite float rows, as `as_floats` does, or say what is wrong.
+    """Return X as rows of finite floats (see `as_floats`); ValueError if X is invalid.
 
-    `reset` is True in `fit`, where the features are counted and named, and False after it. Sparse
-    rows are CSR, without stored zeros and with their indices in order.
+    `reset` is True in `fit`, which records the number and names of features, and False after it.
+    Sparse rows are returned as CSR, without stored zeros and with sorted indices.
     """
     return as_floats(_check(estimator, X, reset=reset, accept_sparse="csr"))
 
 
 def check_pixels(estimator: Any, X: Any, *, reset: bool) -> npt.NDArray[Any]:
-    """Return images or rows of pixels as finite rows, in the type they came in (bytes stay bytes).
+    """Return images (n, height, width) or rows of pixels as finite rows of pixels.
 
-    Images (n, height, width) are flattened; what is not an image must be rows.
+    The type is kept: bytes stay bytes.
     """
     if isinstance(X, list | tuple):
         X = np.asarray(X)
@@ -103,7 +103,7 @@ def check_pixels(estimator: Any, X: Any, *, reset: bool) -> npt.NDArray[Any]:
 
 
 def check_lazy_rows(estimator: Any, X: LazyRows, *, reset: bool) -> None:
-    """Count the features of rows that are made when they are asked for, or compare the count."""
+    """Record the number of features of lazy rows, or compare it with `fit` if not `reset`."""
     validate_data(estimator, X, reset=reset, skip_check_array=True)
 
 
@@ -126,7 +126,7 @@ def check_weights(
     classes: npt.NDArray[Any],
     codes: npt.NDArray[np.intp],
 ) -> npt.NDArray[np.float64] | None:
-    """Return the (n,) weights of rows, those of their classes multiplied in; None for ones."""
+    """Return the (n,) sample weights times class weights; None for ones."""
     class_weight = estimator.class_weight
     if sample_weight is None and class_weight is None:
         return None
@@ -141,9 +141,9 @@ def check_weights(
 def class_factors(
     owner: str, class_weight: Any, classes: npt.NDArray[Any], totals: npt.NDArray[Any]
 ) -> npt.NDArray[np.float64] | None:
-    """Return what the weights of each class are multiplied by; None for ones.
+    """Return the (K,) class weights, factors of the sample weights; None for ones.
 
-    `totals` are the weights of the classes as they are.
+    `totals` (K,) are the sums of the sample weights of each class.
     """
     if class_weight is None:
         return None
@@ -171,21 +171,21 @@ def class_factors(
 
 
 def as_floats(X: Matrix) -> Matrix:
-    """Return numbers as float32 where that loses nothing (up to two bytes each, or float32)."""
+    """Return float32 rows for float32 and types of up to two bytes, float64 rows for others."""
     narrow = X.dtype == np.float32 or X.dtype.itemsize <= 2
     dtype = np.float32 if narrow else np.float64
     if not issparse(X):
         return X.astype(dtype, copy=False)
     rows = csr_array(X.astype(dtype, copy=False))
     if not rows.has_canonical_format or not rows.data.all():
-        rows = rows.copy()  # what was given stays as it is
+        rows = rows.copy()  # the caller's arrays are not changed
         rows.sum_duplicates()
         rows.eliminate_zeros()
     return rows
 
 
 def codes_of(y: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
-    """Return the sorted labels in y and the position of each entry among them."""
+    """Return the sorted distinct labels of y, and the position of each entry among them."""
     try:
         classes, codes = np.unique(y, return_inverse=True)
     except TypeError as error:
@@ -214,7 +214,7 @@ def _check(estimator: Any, X: Any, **options: Any) -> Any:
 
 
 def check_finite(owner: str, X: Any, names: Any = None, where: str = "") -> None:
-    """Refuse what is no finite number, and say where it is: in which row, after `where`."""
+    """Raise ValueError for NaN or infinity, with its row and column; `where` names the block."""
     if X.dtype.kind != "f":
         return
     if issparse(X):

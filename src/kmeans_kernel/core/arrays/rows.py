@@ -342,15 +342,17 @@ def _keys(X: Matrix, codes: IntArray) -> npt.NDArray[np.uint64]:
     if is_sparse(X):
         filled = np.flatnonzero(np.diff(X.indptr))
         if len(filled):
-            keys[filled] += np.add.reduceat(_bits(X.data) * factors[X.indices], X.indptr[filled])
+            keys[filled] += np.add.reduceat(
+                _bit_patterns(X.data) * factors[X.indices], X.indptr[filled]
+            )
     else:
         for rows in row_blocks(*X.shape):
-            keys[rows] += np.einsum("ij,j->i", _bits(X[rows]), factors)
+            keys[rows] += np.einsum("ij,j->i", _bit_patterns(X[rows]), factors)
     keys ^= keys >> np.uint64(32)
     return keys
 
 
-def _bits(numbers: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
+def _bit_patterns(numbers: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
     """Return the bit patterns of floats, mixed; equal floats have equal patterns."""
     numbers = np.ascontiguousarray(numbers) + numbers.dtype.type(0)  # −0.0 becomes 0.0
     bits = numbers.view(f"u{numbers.dtype.itemsize}").astype(np.uint64, copy=False)

@@ -99,14 +99,14 @@ class SummarizeBlock:
 
     def __call__(self, number: int, block: Block) -> list[BlockSummary]:
         """Return the summary in a list, so that `+` joins the summaries of all blocks."""
-        X, y, weights, names = _with_weight(block)
+        X, y, weights, names = _without_zero_weights(block)
         labels, codes = np.unique(y, return_inverse=True)
         sizes = np.bincount(codes, minlength=len(labels))
         sums = np.bincount(codes, weights, len(labels)).astype(np.float64)
         return [BlockSummary(number, labels, sizes, sums, X.shape[1], is_sparse(X), names)]
 
 
-def _with_weight(block: Block) -> Block:
+def _without_zero_weights(block: Block) -> Block:
     """Return the rows whose weight is not zero."""
     if block.weights is None or block.weights.all():
         return block
@@ -131,7 +131,7 @@ class _Labeller:
 
     def rows(self, block: Block) -> LabelledRows:
         """Return the labelled rows; ValueError for a label that the first pass has not seen."""
-        X, y, weights, _ = _with_weight(block)
+        X, y, weights, _ = _without_zero_weights(block)
         codes = np.searchsorted(self.classes, y)
         if not np.array_equal(self.classes[np.minimum(codes, len(self.classes) - 1)], y):
             raise blocks_changed()

@@ -40,7 +40,7 @@ _WORTH_SKIPPING = 0.9
 _HIDDEN = -2.0  # below every cosine
 
 # Cosines in float64 that differ by no more than this are ties.
-_EQUAL = 1e-12
+_TIE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,7 @@ def assign(X: Matrix, centroids: Array) -> Assignment:
     best, second = np.empty((2, n), dtype=X.dtype)
     for rows, products in product_blocks(X, centroids):
         labels[rows], best[rows], second[rows] = _two_best(products)
-    _settle(X, np.arange(n), centroids, labels, best, second)
+    _decide_near_ties(X, np.arange(n), centroids, labels, best, second)
     return Assignment(labels, *_bounds(best, second, X.shape[1]))
 
 
@@ -114,12 +114,12 @@ def reassign(X: Matrix, centroids: Array, before: Assignment, turns: Array) -> A
         return assign(X, centroids)
     far = before.far - slack
     if n_fast:
-        _compare_with(X, centroids, order[:n_fast], before.labels, near, far)
+        _compare_with_fast(X, centroids, order[:n_fast], before.labels, near, far)
     labels = before.labels.copy()
-    open_rows = _tighten(X, centroids, labels, near, far)
+    open_rows = _rows_in_doubt(X, centroids, labels, near, far)
     for rows, products in gathered_product_blocks(X, open_rows, centroids):
         found, best, second = _two_best(products)
-        _settle(X, rows, centroids, found, best, second)
+        _decide_near_ties(X, rows, centroids, found, best, second)
         labels[rows] = found
         near[rows], far[rows] = _bounds(best, second, X.shape[1])
     return Assignment(labels, near, far)
@@ -172,7 +172,7 @@ def _two_best(products: Array) -> tuple[IntArray, Array, Array]:
     return labels, best, products.max(axis=1)
 
 
-def _settle(
+def _decide_near_ties(
     X: Matrix, rows: IntArray, centroids: Array, labels: IntArray, best: Array, second: Array
 ) -> None:
     """Decide in float64 the rows whose two largest cosines are equal within rounding.
@@ -183,7 +183,7 @@ def _settle(
     for block in row_blocks(len(close), len(centroids) + X.shape[1]):
         some = close[block]
         exact = dense(X[rows[some]]).astype(np.float64) @ centroids.T.astype(np.float64)
-        found = (exact >= exact.max(axis=1, keepdims=True) - _EQUAL).argmax(axis=1)
+        found = (exact >= exact.max(axis=1, keepdims=True) - _TIE).argmax(axis=1)
         other = found != labels[some]
         second[some[other]] = best[some[other]]
         labels[some] = found
@@ -229,7 +229,7 @@ def _cheapest_split(gaps: Array, turns: Array, n_centroids: int) -> tuple[int, f
     return int(n_fast[cheapest]), float(slack[cheapest]), float(cost[cheapest])
 
 
-def _compare_with(
+def _compare_with_fast(
     X: Matrix, centroids: Array, fast: IntArray, labels: IntArray, near: Array, far: Array
 ) -> None:
     """Compare every row with the `fast` centroids, and update `near` and `far` in place."""
@@ -245,7 +245,9 @@ def _compare_with(
         np.minimum(far[rows], seen_far, out=far[rows])
 
 
-def _tighten(X: Matrix, centroids: Array, labels: IntArray, near: Array, far: Array) -> IntArray:
+def _rows_in_doubt(
+    X: Matrix, centroids: Array, labels: IntArray, near: Array, far: Array
+) -> IntArray:
     """Return the rows whose label is in doubt even with the exact angle to their own centroid.
 
     Tightens `near` of the rows in doubt in place, as Hamerly's algorithm does.

@@ -16,10 +16,10 @@ from kmeans_kernel.core.clustering.assignment import nearest_sums
 from kmeans_kernel.core.clustering.spherical_kmeans import move_centroids
 
 # Rows with a cosine above this are duplicates, of which one becomes a centroid.
-_EQUAL = 1 - 1e-6
+_DUPLICATE = 1 - 1e-6
 
 # Rows compared with each other at a time: bounds the matrix of their cosines.
-_LOOKED_AT = 256
+_ROWS_AT_A_TIME = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,10 +58,10 @@ class OnlineCentroids:
         """Return the first rows, at most `room`, that duplicate no centroid and no earlier row."""
         taken: list[int] = []
         seen = self.centroids
-        for start in range(0, n_rows(U) if room else 0, _LOOKED_AT):
-            rows = dense(U[start : start + _LOOKED_AT])
-            like = (rows @ seen.T).max(axis=1, initial=-1.0) > _EQUAL
-            among = np.triu(rows @ rows.T > _EQUAL, 1)
+        for start in range(0, n_rows(U) if room else 0, _ROWS_AT_A_TIME):
+            rows = dense(U[start : start + _ROWS_AT_A_TIME])
+            like = (rows @ seen.T).max(axis=1, initial=-1.0) > _DUPLICATE
+            among = np.triu(rows @ rows.T > _DUPLICATE, 1)
             for k in range(len(rows)):
                 if len(taken) < room and not like[k]:
                     taken.append(start + k)

@@ -162,12 +162,12 @@ def draw_centroids(
 ) -> IntArray:
     """Draw the indices of distinct rows as initial centroids, in proportion to the weights."""
     if init == "k-means++":
-        return _draw_spread(X, n_clusters, rng, weights)
+        return _draw_kmeans_plus_plus(X, n_clusters, rng, weights)
     shares = None if weights is None else weights / weights.sum()
     return rng.choice(n_rows(X), n_clusters, replace=False, p=shares)
 
 
-def _draw_spread(
+def _draw_kmeans_plus_plus(
     X: Matrix, n_clusters: int, rng: np.random.Generator, weights: Array | None
 ) -> IntArray:
     """Draw rows by k-means++: each in proportion to 1 − its largest cosine with the rows drawn.

@@ -1,12 +1,12 @@
-"""Kernels as values, found by name in one registry, and their matrices.
+"""Kernels as frozen dataclasses in one registry, and the tiles of kernel matrices.
 
 A kernel is an elementwise function of the cosine c between unit rows, applied in place. To add one,
 write a frozen dataclass with the methods of `Kernel` here and decorate it with `@register`; its
-counterparts for ONNX and JavaScript stand under the same name in export/onnx/_kernels.py and
+counterparts for ONNX and JavaScript have the same name in export/onnx/_kernels.py and
 export/web/scripts/kernels.js, and tests/vectors holds all three to the same values.
 
-The fields of the dataclass are the parameters of the kernel. A kernel with a field `gamma` can be
-tuned: the search replaces `gamma`.
+The fields of the dataclass are the parameters of the kernel. The hyperparameter search tunes the
+field `gamma` of a kernel that has one.
 """
 
 from __future__ import annotations
@@ -283,7 +283,7 @@ def kernel_matrix(directions: Array, kernel: Kernel, executor: Executor = SERIAL
     def fill(rows: slice) -> None:
         for columns, tile in tiles_up_to_diagonal(directions, kernel, rows):
             out[columns, rows] = tile.T
-            # A diagonal tile is symmetric up to rounding; its lower triangle is copied to the upper.
+            # A diagonal tile is symmetric only up to rounding: its lower triangle is mirrored.
             below: Any = rows != columns or np.tril(np.ones(tile.shape, dtype=bool), -1)
             np.copyto(out[rows, columns], tile, where=below)
 

@@ -30,7 +30,7 @@ _BLOCK_ROWS, _BLOCK_COLUMNS = 1024, 512
 _FLOAT32_COSINE_ERROR = 1e-6
 
 # Number of representatives from which the magnitude of kernel values is estimated.
-_SOME = 64
+_SAMPLED_REPRESENTATIVES = 64
 
 # Largest tolerated error of float32 scores, as a share of the median margin.
 _TOLERABLE_NOISE = 1e-3
@@ -108,7 +108,9 @@ class FittedModel:
     @cached_property
     def _some_values(self) -> Array:
         """Kernel values of a sample of the representatives with all representatives."""
-        some = self.directions[:: max(1, len(self.directions) // _SOME)].astype(np.float64)
+        some = self.directions[:: max(1, len(self.directions) // _SAMPLED_REPRESENTATIVES)].astype(
+            np.float64
+        )
         values = np.asarray(some @ self.directions.T.astype(np.float64))
         self.kernel.apply(values)
         return values

@@ -42,7 +42,7 @@ ACCEPTABLE = 1e-2
 MOST_STEPS = 100
 
 # A residual this many times the best so far means divergence.
-_LOST = 100.0
+_DIVERGED = 100.0
 
 
 def solve_by_conjugate_gradients(
@@ -124,6 +124,6 @@ def conjugate_gradients(
         norm = relative_norm(residual, right_side)
         if norm < reached:
             best[:], reached = solution, norm
-        if not norm < _LOST * reached:
+        if not norm < _DIVERGED * reached:
             break
     return best, reached

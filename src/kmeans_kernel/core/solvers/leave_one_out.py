@@ -1,7 +1,6 @@
 """Closed-form leave-one-out predictions of ridge regression, for every λ.
 
-The identity behind allocated (PRESS) residuals: a sample's leave-one-out residual is its residual
-divided by one minus its leverage.
+The leave-one-out (PRESS) residual of a sample is its residual divided by one minus its leverage.
 """
 
 from __future__ import annotations

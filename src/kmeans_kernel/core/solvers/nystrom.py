@@ -39,7 +39,7 @@ _NUGGET = 1e-8
 _NUGGET_UP_TO = 3000
 
 # Least value of 1 − leverage: rounding may make it smaller, or negative.
-_LEAST_REST = 1e-6
+_LEAST_ONE_MINUS_LEVERAGE = 1e-6
 
 # Most bytes of feature blocks held between passes; and most bytes of them in float64, above which
 # they are float32.
@@ -259,7 +259,7 @@ def cosines(block: LabelledRows, directions: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class NormalEquations:
-    """Weighted sums over samples for the normal equations of ridge regression, additive over blocks.
+    """The normal equations of ridge regression: weighted sums over samples, additive over blocks.
 
     Attributes
     ----------
@@ -363,7 +363,9 @@ def left_out_scores(
 
 def without_own_influence(scores: Array, Y: Array, leverage: Array) -> Array:
     """Return leave-one-out scores y + (f − y) / (1 − h) from scores, targets and leverages h."""
-    return np.asarray(Y + (scores - Y) / np.maximum(1.0 - leverage, _LEAST_REST)[:, None])
+    return np.asarray(
+        Y + (scores - Y) / np.maximum(1.0 - leverage, _LEAST_ONE_MINUS_LEVERAGE)[:, None]
+    )
 
 
 def divide_by(triangle: Array, V: Array) -> Array:

@@ -1,1 +1,1 @@
-"""From labelled rows to a fitted model: hyperparameter search, clustering, fit."""
+"""Training: hyperparameter search, clustering of each class, fit of the coefficients."""

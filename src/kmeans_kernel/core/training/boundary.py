@@ -1,8 +1,8 @@
-"""Rows near the decision boundary as representatives, each standing for itself.
+"""Boundary rows: training rows near the decision boundary as additional representatives.
 
-Centroids are where the rows are; labels are decided where the classes meet. So a part of the
-representatives may be rows there, which a model on fewer centroids finds: the rows with the
-smallest margins between the score of their own class and the best of the others.
+Centroids follow the density of the rows, but labels are decided at the boundary between classes. So
+a share of the representatives may be training rows near it: the rows with the smallest margins, own
+score minus best other score, of a model that is fitted on centroids alone.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ from kmeans_kernel.core.clustering.representatives import Representatives
 from kmeans_kernel.core.model.fitted_model import FittedModel
 from kmeans_kernel.core.training.config import TrainingConfig
 
-# A row is a representative already if its cosine with one of its class is as near to one.
-_SAME = 1e-6
+# A row whose cosine with a representative of its class is within this of one adds nothing.
+_DUPLICATE = 1e-6
 
 
 def share_with_boundary(rows: TrainingRows, config: TrainingConfig) -> tuple[TrainingConfig, int]:
-    """Return the configuration with fewer centroids, and how many boundary rows fill up.
+    """Return the configuration with fewer centroids, and the number of boundary rows to add.
 
-    There are none where every row is a representative.
+    Their sum is the given number of representatives. If every row is a representative, the number
+    of boundary rows is zero.
     """
     q, m = config.n_representatives, basis_size(rows, config.n_representatives)
     if config.boundary_fraction == 0 or m == len(rows):
@@ -52,9 +53,10 @@ def add_boundary_rows(
     n_rows: int,
     executor: Executor = SERIAL,
 ) -> Representatives:
-    """Return representatives and, with them, the rows of smallest margin by a model on them.
+    """Return the representatives with the `n_rows` rows of smallest margin added.
 
-    Classes stay together, and each row counts for the nearest representative of its class.
+    `model` is fitted on `basis` alone. The result is ordered by class, with the counts of rows
+    assigned anew to the nearest representative of their class.
     """
     nearest_first = np.argsort(own_margins(model, rows, executor), kind="stable")
     taken: IntArray = np.empty(0, dtype=np.intp)
@@ -71,7 +73,7 @@ def add_boundary_rows(
 
 
 def own_margins(model: FittedModel, rows: LabelledRows, executor: Executor = SERIAL) -> Array:
-    """Return the (n,) scores of the rows' own classes minus the best of the other classes."""
+    """Return the (n,) margins: the score of the own class minus the best score of the others."""
     out = np.empty(len(rows))
     for block in row_blocks(len(rows), row_width(rows.X) + len(rows.classes)):
         scores = model.scores(rows.X[block], executor)
@@ -86,21 +88,21 @@ def own_margins(model: FittedModel, rows: LabelledRows, executor: Executor = SER
 def is_represented(
     basis: Representatives, rows: LabelledRows, some: IntArray
 ) -> npt.NDArray[np.bool_]:
-    """Say which of some rows are representatives of their class already."""
+    """Return whether each of some rows duplicates a representative of its class."""
     out = np.zeros(len(some), dtype=bool)
     for k in np.unique(rows.codes[some]):
         ours = np.flatnonzero(rows.codes[some] == k)
         centroids = _of_class(basis, k)
         unit = rows.directions(some[ours], np.float32)
         nearest = assign(unit, centroids).labels
-        out[ours] = own_similarities(unit, centroids, nearest) > 1 - _SAME
+        out[ours] = own_similarities(unit, centroids, nearest) > 1 - _DUPLICATE
     return out
 
 
 def nearest_counts(
     basis: Representatives, rows: LabelledRows, executor: Executor = SERIAL
 ) -> npt.NDArray[Any]:
-    """Return the weight of the rows that are nearest to each representative of their class (m,)."""
+    """Return the (m,) total weight of the rows nearest to each representative of their class."""
 
     def of_class(k: int) -> npt.NDArray[Any]:
         mine, centroids = np.flatnonzero(rows.codes == k), _of_class(basis, k)

@@ -1,4 +1,4 @@
-"""The configuration of a training: one frozen record goes in."""
+"""The configuration of a training, a frozen record."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ Loss: TypeAlias = Literal["squared", "logistic"]
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """What the user decided, validated; the search chooses what is left open.
+    """The validated parameters of the user; the search chooses the open ones.
 
     Attributes
     ----------
     n_representatives : Q, the representatives of each class
-    search_size : whether to search Q instead, from a small number on
-    init, tol, max_iter : of K-means
-    boundary_fraction : the share of the representatives that are rows near the decision boundary
-    fit_on : whether the coefficients are fitted to all samples or to the representatives
-    kernel : the kernel; or several, of which the search chooses one and its γ
-    regularization : λ or ε; None to search it
-    lift : the constant that is appended to rows; None for their typical length
-    feature_scales : "auto" to learn scales if they predict better, "learned" in any case, or None
-    feature_transform : the same for the asinh transform: "auto", "asinh" or None; "auto" only if
-        there is anything else to search
-    loss : None to search it, which needs a regularization that is searched
+    search_size : whether to search for Q, doubling it from a small number
+    init, tol, max_iter : parameters of K-means
+    boundary_fraction : share of the representatives that are rows near the decision boundary
+    fit_on : "samples" for Nyström regression on all samples, "representatives" for the LS-SVM
+    kernel : the kernel; or a tuple of kernels, of which the search chooses one and its γ
+    regularization : λ (samples) or ε (representatives); None to search it
+    lift : the constant appended to rows; None for their root mean square length
+    feature_scales : "auto" to keep learned scales if they predict better, "learned" to keep them in
+        any case, None for no scales
+    feature_transform : "auto" to keep the asinh transform if it predicts better, "asinh" in any
+        case, None for no transform; "auto" has an effect only if another parameter is searched
+    loss : the loss of a fit to all samples; None to search it, if the regularization is searched
     """
 
     n_representatives: int

@@ -1,11 +1,12 @@
-"""Predictions of held-out samples: K-fold cross-validation, and leave-one-out in closed form.
+"""Predictions of held-out samples: K-fold cross-validation, and closed-form leave-one-out.
 
-- **folds**: the samples are dealt into folds; each fold is predicted by a model that clustered and
-  fitted the others, with as many samples to a representative as the final model;
-- **leave-one-out**: in closed form, from one fit, but with representatives that the sample helped
-  to place. That flatters the model where a representative stands for few samples.
+- **K-fold**: each fold is predicted by a model that is clustered and fitted on the other folds,
+  with as many samples per representative as in the final model;
+- **leave-one-out**: closed form, from one fit; but the left-out sample has taken part in K-means,
+  which makes the estimate optimistic where clusters are small.
 
-So leave-one-out is for clusters of at least `LARGE_CLUSTERS` samples, folds for smaller ones.
+So leave-one-out is used for clusters of at least `LARGE_CLUSTERS` samples on average, K-fold
+cross-validation for smaller ones.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ from kmeans_kernel.core.solvers.nystrom import (
     whitened_blocks,
 )
 
-# Mean samples of a representative from which on leave-one-out is trusted.
+# Mean number of samples per representative above which leave-one-out is used.
 LARGE_CLUSTERS = 25
 
-# The most L-BFGS steps in a trial, which starts from the solution before.
+# The most L-BFGS steps of a trial; few, since a trial starts from the solution of the last λ.
 _TRIAL_STEPS = 40
 
 # The (n, K) scores of held-out samples as a function of the regularization.
@@ -43,22 +44,22 @@ ScoresOf: TypeAlias = Callable[[float], Array]
 
 
 class HeldOut(Protocol):
-    """Samples that can be predicted as if they had not been seen."""
+    """Held-out samples, by K-fold cross-validation or leave-one-out."""
 
     @property
     def codes(self) -> IntArray:
-        """The (n,) positions of the classes of these samples."""
+        """The (n,) positions of the classes of the held-out samples."""
 
     @property
     def weights(self) -> Array:
-        """The (n,) weights of these samples."""
+        """The (n,) weights of the held-out samples."""
 
     def scores(self, kernel: Kernel) -> ScoresOf:
-        """Return their scores as a function of the regularization."""
+        """Return the held-out scores as a function of the regularization."""
 
 
 class Fold(NamedTuple):
-    """The samples that a model is fitted to, its representatives, and the samples it predicts."""
+    """Training samples of a fold, their representatives, and the held-out samples."""
 
     train: LabelledRows
     basis: Representatives
@@ -66,14 +67,14 @@ class Fold(NamedTuple):
 
 
 class Path(Protocol):
-    """A regularization path: fits a fold for every regularization."""
+    """A regularization path: prepares a fold for fits at any regularization."""
 
     def __call__(self, fold: Fold, kernel: Kernel, executor: Executor) -> ScoresOf:
-        """Return the scores of the fold's test samples as a function of the regularization."""
+        """Return the scores of the fold's held-out samples as a function of the regularization."""
 
 
 def ridge_path(fold: Fold, kernel: Kernel, executor: Executor = SERIAL) -> ScoresOf:
-    """Fit squares to the training samples, by their normal equations."""
+    """Fit Nyström kernel ridge regression to the training samples, by the normal equations."""
     basis = NystromBasis.of(fold.basis.directions, kernel, executor)
     equations = NormalEquations.of(whitened_blocks(basis, fold.train, executor))
     features = basis.features(fold.test.directions())
@@ -81,7 +82,7 @@ def ridge_path(fold: Fold, kernel: Kernel, executor: Executor = SERIAL) -> Score
 
 
 def logistic_path(fold: Fold, kernel: Kernel, executor: Executor = SERIAL) -> ScoresOf:
-    """Fit the logistic loss to the training samples; each fit starts from the one before."""
+    """Fit Nyström kernel logistic regression, each time from the solution of the last λ."""
     basis = NystromBasis.of(fold.basis.directions, kernel, executor)
     problem = LogisticProblem.on_whitened_features(basis, fold.train, executor)
     features = basis.features(fold.test.directions())
@@ -96,13 +97,13 @@ def logistic_path(fold: Fold, kernel: Kernel, executor: Executor = SERIAL) -> Sc
 
 
 def dual_path(fold: Fold, kernel: Kernel, executor: Executor = SERIAL) -> ScoresOf:
-    """Fit the paper's LS-SVM to the representatives, by one eigendecomposition for every ε."""
+    """Fit the paper's LS-SVM to the representatives; one eigendecomposition serves every ε."""
     del executor  # the decomposition is one call
     directions = unit_rows_for(kernel, fold.basis.directions)
     omega = kernel_values(directions, directions, kernel)
     values, axes = eigh(omega, overwrite_a=True, check_finite=False)
     targets = axes.T @ np.eye(len(fold.train.classes))[fold.basis.codes]
-    ones = axes.sum(axis=0)  # a vector of ones along the axes
+    ones = axes.sum(axis=0)  # the vector of ones in the basis of eigenvectors
     T = np.asarray(kernel_values(fold.test.directions(), directions, kernel) @ axes)
 
     def scores(regularization: float) -> Array:
@@ -120,12 +121,12 @@ def _linear_scores(features: Array, solution: Solution) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class CrossValidation:
-    """Samples held out in folds.
+    """K-fold cross-validation.
 
     Attributes
     ----------
-    folds : one for each turn
-    path : how the model of a fold is fitted
+    folds : the folds
+    path : the regularization path that is fitted to each fold
     executor : runs the folds
     """
 
@@ -135,21 +136,21 @@ class CrossValidation:
 
     @property
     def fitted_weight(self) -> float:
-        """The mean weight of the samples that a model is fitted to."""
+        """Total weight of the training samples, averaged over the folds."""
         return float(np.mean([fold.train.row_weights.sum() for fold in self.folds]))
 
     @cached_property
     def codes(self) -> IntArray:
-        """The positions of the classes of all samples, fold after fold."""
+        """Positions of the classes of the held-out samples, fold after fold."""
         return np.concatenate([fold.test.codes for fold in self.folds])
 
     @cached_property
     def weights(self) -> Array:
-        """The weights of all samples, fold after fold."""
+        """Weights of the held-out samples, fold after fold."""
         return np.concatenate([fold.test.row_weights for fold in self.folds])
 
     def scores(self, kernel: Kernel) -> ScoresOf:
-        """Prepare the fits of each fold."""
+        """Return the held-out scores, fold after fold, as a function of the regularization."""
         prepare = partial(self.path, kernel=kernel, executor=self.executor)
         paths = self.executor.map(prepare, self.folds)
         return lambda regularization: np.concatenate(
@@ -157,20 +158,20 @@ class CrossValidation:
         )
 
     def holding_out(self, enough: int) -> CrossValidation:
-        """Return no more of the folds than hold out `enough` samples."""
+        """Return the first folds, only as many as hold out `enough` samples together."""
         held = np.cumsum([len(fold.test) for fold in self.folds])
         return replace(self, folds=self.folds[: 1 + int(np.searchsorted(held, enough))])
 
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneOut:
-    """Samples left out one at a time.
+    """Closed-form leave-one-out of Nyström kernel ridge regression.
 
     Attributes
     ----------
-    rows : the samples that the model is fitted to
-    basis : its representatives
-    left_out : the positions of the samples that are left out
+    rows : the samples of the fit
+    basis : their representatives
+    left_out : positions of the samples that are left out, one at a time
     executor : runs the fit
     """
 
@@ -181,16 +182,16 @@ class LeaveOneOut:
 
     @cached_property
     def codes(self) -> IntArray:
-        """The positions of their classes."""
+        """Positions of the classes of the left-out samples."""
         return np.asarray(self.rows.codes[self.left_out])
 
     @cached_property
     def weights(self) -> Array:
-        """Their weights."""
+        """Weights of the left-out samples."""
         return np.asarray(self.rows.row_weights[self.left_out])
 
     def scores(self, kernel: Kernel) -> ScoresOf:
-        """Fit once, for all regularizations at once."""
+        """Return the leave-one-out scores as a function of λ, from one eigendecomposition."""
         basis = NystromBasis.of(self.basis.directions, kernel, self.executor)
         features = whitened_blocks(basis, self.rows, self.executor)
         path = RidgePath.of(NormalEquations.of(features))
@@ -201,7 +202,7 @@ class LeaveOneOut:
 
 
 def deal_folds(codes: IntArray, n_folds: int, rng: np.random.Generator) -> Iterator[IntArray]:
-    """Deal samples into stratified folds; give the positions in each fold, in order."""
+    """Yield the sorted positions of the samples in each of `n_folds` stratified folds."""
     fold = np.empty(len(codes), dtype=np.intp)
     dealt = 0
     for code in np.unique(codes):
@@ -217,10 +218,10 @@ def deal_folds(codes: IntArray, n_folds: int, rng: np.random.Generator) -> Itera
 def hold_out(
     rows: LabelledRows, n_folds: int, rng: np.random.Generator
 ) -> Iterator[tuple[LabelledRows, LabelledRows]]:
-    """Deal rows into stratified folds; give the rest and the fold, in turns.
+    """Yield the training rows and the held-out rows of each stratified fold.
 
-    Equal rows, which come merged into one, are dealt one by one: a fold of a table with few values
-    would else hold out combinations that no other fold has.
+    The copies of a merged row are dealt one by one. Otherwise a fold of a table with few distinct
+    values would hold out combinations that no other fold has.
     """
     positions_of_copies = np.repeat(np.arange(len(rows)), rows.copies)
     for positions in deal_folds(rows.codes[positions_of_copies], n_folds, rng):

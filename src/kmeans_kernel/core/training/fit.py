@@ -1,4 +1,4 @@
-"""The coefficients: representatives in, a fitted model out."""
+"""The fit of the coefficients of the representatives, and temperature scaling."""
 
 from __future__ import annotations
 
@@ -33,12 +33,11 @@ from kmeans_kernel.core.solvers.nystrom import (
 )
 from kmeans_kernel.core.training.config import FitOn, Loss
 
-# Samples whose leave-one-out scores set the temperature.
+# Number of samples whose leave-one-out scores set the temperature.
 _ROWS_OF_TEMPERATURE = 2000
 
-# The cost of a conjugate gradient step for each kernel value, in products of the normal equations,
-# and the expected number of steps. Measured on MNIST: a step waits for the memory that holds the
-# kernel.
+# Cost of a conjugate gradient step per kernel value, in operations of the normal equations, and the
+# expected number of steps. Measured on MNIST; a step is bound by memory bandwidth.
 _COST_OF_A_STEP = 25
 _EXPECTED_STEPS = 40
 
@@ -52,11 +51,11 @@ def fit_coefficients(
     loss: Loss,
     run: Run,
 ) -> tuple[FittedModel, Solution]:
-    """Fit the coefficients of the representatives; the logistic loss is for samples alone.
+    """Fit the coefficients of the representatives; arguments are trusted.
 
-    The regularization may be an array, one for each representative, if these are fitted to.
-    Returns the model, at a temperature of one, and the solution with the coefficients of its basis
-    functions.
+    The logistic loss needs `fit_on="samples"`. With `fit_on="representatives"` the regularization
+    may be an array of ε, one for each representative. Returns the model, at a temperature of one,
+    and the solution in the coordinates of the solver.
     """
     basis = replace(basis, directions=unit_rows_for(kernel, basis.directions))
     if run.on_event is not None:
@@ -68,7 +67,7 @@ def fit_coefficients(
         with run.stage("kernel"):
             nystrom = NystromBasis.of(basis.directions, kernel, run.executor)
         with run.stage("solve"):
-            fit = _fit_logistic if loss == "logistic" else _fit_squares
+            fit = _fit_logistic if loss == "logistic" else _fit_ridge
             solution = fit(rows, basis, nystrom, float(regularization), run.executor)
             dual_coef = nystrom.dual(solution.coefficients)
     model = FittedModel(
@@ -84,14 +83,14 @@ def fit_coefficients(
     return model, solution
 
 
-def _fit_squares(
+def _fit_ridge(
     rows: TrainingRows,
     basis: Representatives,
     nystrom: NystromBasis,
     regularization: float,
     executor: Executor,
 ) -> Solution:
-    """Fit squares to all samples, in the way that costs less; out of core, in one pass."""
+    """Fit Nyström kernel ridge regression by the cheaper solver; out of core, in one pass."""
     n, m, K = len(rows), len(nystrom.directions), len(rows.classes)
     if rows.in_memory and prefers_conjugate_gradients(n, m, K):
         found = solve_by_conjugate_gradients(
@@ -99,7 +98,7 @@ def _fit_squares(
         )
         if found.relative_residual <= ACCEPTABLE:
             return found
-        # Rounding of float32 spoilt the steps: the exact way.
+        # Float32 rounding kept conjugate gradients from converging: solve the normal equations.
     equations = NormalEquations.of(whitened_blocks(nystrom, rows, executor))
     found, triangle = equations.solve(regularization)
     left_out = partial(
@@ -109,10 +108,11 @@ def _fit_squares(
 
 
 def prefers_conjugate_gradients(n: int, m: int, K: int) -> bool:
-    """Say whether conjugate gradients cost less than the normal equations.
+    """Return whether conjugate gradients cost less than the normal equations.
 
-    Both factor the kernel matrix. The normal equations solve a triangle and make a symmetric
-    product for every sample, m² each; conjugate gradients make one product of m³ and then steps.
+    Both factor the kernel matrix. For every sample the normal equations need a triangular solve and
+    a symmetric rank-one update, about m² operations; conjugate gradients need a preconditioner,
+    about m³, and then passes over the kernel values.
     """
     normal = float(n) * m**2
     steps = _EXPECTED_STEPS * (_COST_OF_A_STEP + K) * float(n) * m
@@ -126,7 +126,7 @@ def _fit_logistic(
     regularization: float,
     executor: Executor,
 ) -> Solution:
-    """Fit the logistic loss to all samples."""
+    """Fit Nyström kernel logistic regression to all samples, in memory or out of core."""
     if rows.in_memory:
         return fit_logistic(nystrom, rows.load(), basis.counts, regularization, executor)
     return LogisticProblem.out_of_core(nystrom, rows, executor).solve(regularization)
@@ -139,7 +139,7 @@ def _fit_to_representatives(
     regularization: float | Array,
     run: Run,
 ) -> Solution:
-    """Fit squares to the representatives, as the paper does; coefficients are the dual ones."""
+    """Fit the paper's LS-SVM to the representatives; the coefficients are dual coefficients."""
     directions, executor = basis.directions, run.executor
 
     def gram(dtype: npt.DTypeLike) -> TwoTriangles:
@@ -160,8 +160,8 @@ def _fit_to_representatives(
 def calibrate(solution: Solution, rows: TrainingRows, rng: np.random.Generator) -> float:
     """Return the temperature with the least log-loss of leave-one-out scores of some samples.
 
-    It is one where these are not known: for the paper's fit, and for the logistic loss, whose
-    scores have their scale from the samples.
+    It is one where there are no leave-one-out scores: for the paper's LS-SVM, and for the logistic
+    loss, whose minimisation already sets the scale of the scores.
     """
     if solution.left_out_scores is None:
         return 1.0

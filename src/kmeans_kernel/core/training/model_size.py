@@ -1,4 +1,4 @@
-"""The number of representatives: doubled until a held-out part says that more do not help."""
+"""Search for the number of representatives: doubled while the held-out loss falls."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from kmeans_kernel.core.training.cross_validation import hold_out
 from kmeans_kernel.core.training.search import is_significantly_lower
 from kmeans_kernel.core.training.tuning import Tuned, rescale, tune
 
-# Builds a model of rows by a configuration and hyperparameters.
+# A function that trains a model on rows with given hyperparameters.
 Build: TypeAlias = Callable[[TrainingRows, TrainingConfig, Tuned, Run], FittedModel]
 
-# The first number of representatives of a class.
+# The first number of representatives per class that is tried.
 FIRST = 12
 
-# The share of the rows that is held out is one in this many.
+# One row in this many is held out.
 _HELD_OUT = 5
 
-# The search ends before three matrices of m × m float64 would need more than this many bytes, and
-# before a step that would take more than this many seconds if it takes four times the last.
+# Limits of the next step: bytes of three m × m float64 matrices, and seconds, predicted as four
+# times the seconds of the last step.
 MOST_BYTES = 2 << 30
 MOST_SECONDS = 300.0
 
@@ -38,15 +38,15 @@ MOST_SECONDS = 300.0
 def search_size(
     rows: LabelledRows, config: TrainingConfig, run: Run, build: Build
 ) -> tuple[TrainingConfig, Tuned, tuple[SizeTried, ...]]:
-    """Double the representatives while the loss of held-out rows falls significantly.
+    """Double Q while the Brier score of held-out rows falls by more than one standard error.
 
-    Returns the configuration with the smallest number that no larger one beats, the hyperparameters
-    chosen with it, and all sizes that were tried.
+    Returns the configuration with the best Q, the hyperparameters chosen with it, and the record of
+    all sizes that were tried.
     """
     rest, held = next(hold_out(rows, _HELD_OUT, run.rng))
     largest, q = max(rest.class_sizes), FIRST
     sizes: list[SizeTried] = []
-    kept: list[tuple[Tuned, Array]] = []  # those that beat all before
+    kept: list[tuple[Tuned, Array]] = []  # hyperparameters and losses of each improvement
     while True:
         start = perf_counter()
         trial = replace(config, n_representatives=min(q, largest))
@@ -84,5 +84,5 @@ def _size_tried(
 
 
 def _affordable(m: int, seconds: float) -> bool:
-    """Say whether a step with m representatives keeps within memory and time."""
+    """Return whether a step with m representatives keeps to the limits of memory and time."""
     return 3 * 8 * m**2 <= MOST_BYTES and 4 * seconds <= MOST_SECONDS

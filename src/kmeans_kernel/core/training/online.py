@@ -1,4 +1,4 @@
-"""A model that is updated by batches of rows that pass once, as `partial_fit` does."""
+"""Online training, for `partial_fit`: a model updated by batches of rows in one pass."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from kmeans_kernel.core.training.train import TrainingResult
 
 @dataclass(frozen=True, eq=False)
 class OnlineModel:
-    """The state between two batches.
+    """The state of online training between two batches.
 
     Attributes
     ----------
-    classes : (K,) the labels, with those of which no row has come
-    centroids : of each class
-    kernel, regularization, sphere_map : of the model
-    held_out_error : of the search on the first batch; None if there was nothing to choose
+    classes : (K,) all labels, including classes without rows so far
+    centroids : the online centroids of each class
+    kernel, regularization, sphere_map : hyperparameters of the model; the regularization is ε
+    held_out_error : error of the search on the first batch; None if nothing was searched
     n_representatives : Q, the most centroids of a class
     """
 
@@ -45,14 +45,14 @@ class OnlineModel:
     def empty(
         cls, batch: LabelledRows, kernel: Kernel, regularization: float, sphere_map: SphereMap
     ) -> OnlineModel:
-        """Start for rows like those of a batch."""
+        """Return the state before the first batch, without centroids."""
         width = batch.n_features + (sphere_map.lift > 0)
         centroids = [OnlineCentroids.empty(width) for _ in batch.classes]
         return cls(batch.classes, centroids, kernel, regularization, sphere_map)
 
     @classmethod
     def of(cls, model: FittedModel, regularization: float) -> OnlineModel:
-        """Go on from a fitted model, each representative with the weight of its rows."""
+        """Return a state that continues from a fitted model and its representative counts."""
         found = []
         for k in range(len(model.classes)):
             own = model.representative_classes == k
@@ -78,10 +78,11 @@ class OnlineModel:
         return replace(self, centroids=centroids, n_representatives=n_representatives)
 
     def fit(self, executor: Executor = SERIAL) -> TrainingResult:
-        """Fit to the representatives, each with the weight of its rows.
+        """Fit a weighted LS-SVM to the representatives.
 
-        The error of one that stands for twice as many rows as usual may cost twice as much: ε is
-        divided by that.
+        The weight of a representative's squared error is its count relative to the mean count,
+        which divides its ε (Suykens et al., "Weighted least squares support vector machines",
+        Neurocomputing 48, 2002).
         """
         directions = np.concatenate([one.centroids for one in self.centroids])
         if len(directions) <= FLOAT64_UP_TO:
@@ -98,7 +99,7 @@ class OnlineModel:
         )
         no_codes = np.empty(0, dtype=np.intp)
         no_rows = LabelledRows(np.empty((0, 1)), no_codes, self.classes, None, self.sphere_map)
-        # A representative of no weight gets the penalty of the lightest that has some.
+        # A representative of zero weight gets the ε of the lightest other.
         penalties = self.regularization * counts.mean() / np.maximum(counts, _least(counts))
         model, solution = fit_coefficients(
             no_rows, basis, self.kernel, penalties, "representatives", "squared", Run(executor)

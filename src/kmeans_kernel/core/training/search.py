@@ -1,7 +1,7 @@
-"""The search for kernel and regularization, by the loss of held-out predictions.
+"""Search for kernel, γ and regularization by the loss of held-out predictions.
 
-The loss has one valley over the width of a kernel and one over the regularization, so that walks
-downhill find the best.
+The loss is taken to be unimodal in log γ and in the log of the regularization, so each is found by
+a walk downhill on a grid.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ from kmeans_kernel.core.arrays.matrices import Array, IntArray
 from kmeans_kernel.core.kernels.kernels import Kernel
 from kmeans_kernel.core.training.cross_validation import HeldOut
 
-# Where the walks start, and how far they go: 2γ = 2ᵏ and λ = 10^(k/2).
+# First grid point and range of k, for 2γ = 2ᵏ and for the regularization 10^(k/2).
 _FIRST_WIDTH, _WIDTHS = 2, (-3, 10)
 _FIRST_POWER, _POWERS = -8, (-16, 2)
 
-# The (n,) losses of samples: of (n, K) scores, (n,) positions of the classes, (n,) weights.
+# A function that returns the (n,) losses, given scores (n, K), positions of the classes (n,) and
+# weights (n,).
 Losses: TypeAlias = Callable[[Array, IntArray, Array], Array]
 
 
 def squared_losses(scores: Array, codes: IntArray, weights: Array) -> Array:  # noqa: ARG001
-    """Return the (n,) squared errors of scores whose targets are one for the class, else zero."""
+    """Return the (n,) squared errors of scores against one-hot targets."""
     off = scores.copy()
     off[np.arange(len(codes)), codes] -= 1.0
     return np.asarray((off**2).sum(axis=1))
@@ -34,15 +35,15 @@ def squared_losses(scores: Array, codes: IntArray, weights: Array) -> Array:  # 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A kernel and a regularization, with its held-out predictions.
+    """A kernel and a regularization, with the held-out predictions.
 
     Attributes
     ----------
-    kernel, regularization : of the model
-    losses : (n,) of each held-out sample
-    scores : (n, K) of each
-    codes : (n,) the positions of their classes
-    weights : (n,)
+    kernel, regularization : the hyperparameters
+    losses : (n,) losses of the held-out samples
+    scores : (n, K) scores of the held-out samples
+    codes : (n,) positions of their classes
+    weights : (n,) their weights
     """
 
     kernel: Kernel
@@ -59,7 +60,7 @@ class Candidate:
 
     @property
     def error(self) -> float:
-        """The weighted share of the held-out samples that are misclassified."""
+        """The weighted misclassification rate of the held-out samples."""
         wrong = self.scores.argmax(axis=1) != self.codes
         return float(np.average(wrong, weights=self.weights))
 
@@ -73,13 +74,16 @@ def search(
     stride: int = 1,
     losses: Losses = squared_losses,
 ) -> Candidate:
-    """Return the candidate with the least loss of the held-out samples.
+    """Return the candidate with the least mean loss of the held-out samples.
 
     Parameters
     ----------
-    kernel : the kernel; or several, each of which is tried at 2γ = 2ᵏ
-    regularization : None to try powers of ten, `stride` half powers apart
-    near : the best candidate of a similar problem, where the walks start; they stay in its family
+    kernel : the kernel; or a tuple of kernels whose γ is searched over 2γ = 2ᵏ
+    regularization : the regularization; None to search it over 10^(k/2)
+    near : the best candidate of a similar problem: the walks start at its γ and regularization, and
+        only its kernel family is searched
+    stride : step of the walk over the regularization, in units of k
+    losses : the loss
     """
     if not isinstance(kernel, tuple):
         return _search_regularization(
@@ -95,7 +99,7 @@ def search(
         k = next(walk)
         while k is not None:
             tried: Any = replace(cast(Any, family), gamma=2.0 ** (k - 1))
-            # Each trial starts from the λ of the one before.
+            # The walk over the regularization starts from the best of the last γ.
             last = _search_regularization(
                 held_out, tried, regularization, last, on_event, stride, losses
             )
@@ -113,7 +117,7 @@ def _search_regularization(
     stride: int,
     losses: Losses,
 ) -> Candidate:
-    """Walk over the regularizations, if none is given."""
+    """Return the best candidate of one kernel, by a walk over the regularization if it is open."""
     scores, codes, weights = held_out.scores(kernel), held_out.codes, held_out.weights
     start = _FIRST_POWER
     if near is not None and regularization is None:
@@ -135,9 +139,9 @@ def _search_regularization(
 def downhill(
     start: int, lowest: int, highest: int, stride: int = 1
 ) -> Generator[int | None, float, None]:
-    """Give places along whole numbers to try, while the loss that is sent back falls; then None.
+    """Yield grid points to try, while the losses that are sent back fall; then None.
 
-    It goes up from the start first, and down if the first step up does not pay.
+    The walk goes up from `start`, and down only if the first step up does not lower the loss.
     """
     best = yield start
     for step in (stride, -stride):
@@ -153,7 +157,7 @@ def downhill(
 
 
 def is_significantly_lower(old: Array, new: Array, weights: Array) -> bool:
-    """Say whether new losses of the same samples are lower by more than one standard error."""
+    """Return whether paired losses of the same samples fall by more than one standard error."""
     gains = old - new
     mean = float(np.average(gains, weights=weights))
     variance = float(np.average((gains - mean) ** 2, weights=weights))

@@ -1,4 +1,4 @@
-"""Training, stage by stage: search, sphere, K-means per class, kernel, solve, model."""
+"""Training, stage by stage: search, map to the sphere, K-means per class, kernel, solve, model."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from kmeans_kernel.core.training.fit import calibrate, fit_coefficients
 from kmeans_kernel.core.training.model_size import search_size
 from kmeans_kernel.core.training.tuning import Tuned, leaves_open, restrict_to_width, tune
 
-# Gives centroids to start from, of some classes, once the map to the sphere is known.
+# A function that returns initial centroids of some classes, given the map to the sphere.
 StartFor: TypeAlias = Callable[[SphereMap], Start]
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingResult:
-    """A fitted model and how it came about: one frozen record comes out.
+    """A fitted model and the record of its training.
 
     Attributes
     ----------
     model : the fitted model
-    regularization, loss : of the fit
-    n_representatives : Q, as given or found
-    held_out_error : the share of held-out samples that were misclassified with the hyperparameters
-        that were chosen; None if there was nothing to choose
+    regularization, loss : as given or chosen
+    n_representatives : Q, as given or chosen
+    held_out_error : misclassification rate of held-out samples at the chosen hyperparameters; None
+        if nothing was searched
     n_iter : (K,) K-means iterations of each class
     deviations : (K,) δ at the end of the K-means of each class
-    relative_residual : of the system that was solved
-    sizes : the numbers of representatives that were tried
-    seconds : spent in each stage
-    online : whether the model was updated by batches, so that `regularization` is ε
+    relative_residual : relative residual of the solved system
+    sizes : record of each number of representatives that was tried
+    seconds : seconds spent in each stage
+    online : whether the model comes from online training; `regularization` is then ε
     """
 
     model: FittedModel
@@ -70,9 +70,9 @@ def train(
 
     Parameters
     ----------
-    rngs : one for each class
-    run : its generator is for the search
-    start : gives centroids to start from
+    rngs : a random generator for the K-means of each class
+    run : executor, listener, and the random generator of the search
+    start : returns initial centroids of K-means, given the map to the sphere
     """
     config, sizes = restrict_to_width(config, rows.n_features), tuple[SizeTried, ...]()
     if not rows.in_memory:
@@ -90,7 +90,8 @@ def train(
     basis, model, solution, on_centroids = _build(rows, config, tuned, rngs, run, first)
     temperature = tuned.temperature
     if temperature is None:
-        # Boundary rows are as their own representatives say, whatever the others do.
+        # Boundary rows are their own representatives, so leave-one-out of the fit with them is
+        # optimistic; the fit on centroids alone sets the temperature.
         temperature = calibrate(on_centroids, rows, run.rng)
     return TrainingResult(
         model=replace(model, temperature=temperature),
@@ -114,7 +115,10 @@ def _build(
     run: Run,
     start: Start | None = None,
 ) -> tuple[Representatives, FittedModel, Solution, Solution]:
-    """Cluster, fit, and with boundary rows fit again; return the fit on centroids alone, too."""
+    """Cluster and fit; with boundary rows, add them and fit again.
+
+    Returns representatives, model and solution, and the solution on centroids alone.
+    """
     n_boundary = 0
     if config.boundary_fraction > 0:
         config, n_boundary = share_with_boundary(rows, config)
@@ -136,13 +140,13 @@ def _build(
 def _build_for_trial(
     rows: TrainingRows, config: TrainingConfig, tuned: Tuned, run: Run
 ) -> FittedModel:
-    """Build a model with the same seeds every time, so that sizes differ by their number alone."""
+    """Build a model with fixed seeds, so that trials differ by the number of centroids alone."""
     rngs = [np.random.default_rng(k) for k in range(len(rows.classes))]
     return _build(rows, config, tuned, rngs, run)[1]
 
 
 def refuse_out_of_core(config: TrainingConfig) -> None:
-    """Raise ValueError for what cannot be trained out of core."""
+    """Raise ValueError for parameters that cannot be trained out of core."""
     if config.search_size:
         raise ValueError(
             "n_representatives='auto' needs rows in memory: it holds out a part of them and fits "

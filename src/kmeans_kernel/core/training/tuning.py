@@ -1,7 +1,8 @@
-"""Hyperparameters that the user left open: kernel, λ, lift, feature scales, transform, loss.
+"""Choice of open hyperparameters: kernel, γ, λ, lift, feature scales, transform, loss.
 
-They are chosen on a smaller problem of the same kind: fewer representatives, and fewer rows to each
-where these have plenty. It costs a few fits of that size, whatever the size of the data.
+They are chosen on a smaller problem of the same kind: fewer representatives, and fewer rows per
+representative where clusters are large. The cost is a few fits of that size, whatever the size of
+the data.
 """
 
 from __future__ import annotations
@@ -40,34 +41,35 @@ from kmeans_kernel.core.training.cross_validation import (
 from kmeans_kernel.core.training.fit import fit_coefficients
 from kmeans_kernel.core.training.search import Candidate, is_significantly_lower, search
 
-# Feature scales, the asinh transform and more than one kernel are searched on rows of at most this
-# many features: tables. Pixels and embeddings have more, and features that are alike.
+# Up to this many features, rows count as a table, for which feature scales, the asinh transform and
+# several kernels are searched. Pixels and embeddings have more features, all of one kind.
 MOST_FEATURES_OF_A_TABLE = 100
 
 # The most representatives of the smaller problem.
 _MOST_REPRESENTATIVES = 1000
 
-# Folds; more of them for few rows, where a fold says less and costs less.
+# Number of folds; more below `_FEW_ROWS` rows, where a fold is less informative and cheaper.
 _FOLDS, _MORE_FOLDS, _FEW_ROWS = 3, 5, 1500
 
-# The most rounds in which scales are learned from the model that the last ones gave.
+# The most rounds of the recursive feature machine: fit, learn scales, fit again.
 _MOST_ROUNDS = 4
 
-# Where the walk over λ of the logistic loss starts, as a share of the λ of squares; how many half
-# powers of ten apart it tries them, each being a fit of its own; and on how many held-out samples.
+# The walk over λ of the logistic loss: its start as a share of the best λ of the squared loss, its
+# step in half powers of ten (large, since every λ is a fit of its own), and the number of held-out
+# samples.
 _LOGISTIC_SHARE, _STRIDE, _ENOUGH_HELD_OUT = 0.1, 2, 1500
 
-# The power of the weight of the samples with which λ falls.
+# λ falls as the total weight of the samples to the power of minus this.
 _POWER_OF_WEIGHT = 1.5
 
-# The most samples that are left out, one at a time.
+# The most samples whose leave-one-out predictions are computed.
 _MOST_LEFT_OUT = 5000
 
 # Training rows and held-out rows of each fold.
 _Parts: TypeAlias = Sequence[tuple[LabelledRows, LabelledRows]]
 
-# The best fit of squares, the folds it was found on, and the map to the sphere of all rows, but for
-# its lift.
+# The best candidate with the squared loss, its folds, and the map of all rows to the sphere, whose
+# lift is still to be set.
 _Found: TypeAlias = tuple[Candidate, CrossValidation, SphereMap]
 
 
@@ -78,9 +80,9 @@ class Tuned:
     Attributes
     ----------
     kernel, regularization, loss : for the fit to all rows
-    sphere_map : how rows are mapped to the sphere
-    temperature, held_out_error : of the held-out samples; None if nothing was tried
-    squares : the best fit of squares that was tried
+    sphere_map : the map of rows to the unit sphere
+    temperature, held_out_error : from the held-out samples; None if nothing was searched
+    squares : the best candidate with the squared loss; None if nothing was searched
     """
 
     kernel: Kernel
@@ -93,7 +95,7 @@ class Tuned:
 
 
 def restrict_to_width(config: TrainingConfig, n_features: int) -> TrainingConfig:
-    """Return the configuration for rows of so many features: some is searched on tables only."""
+    """Return the configuration without the searches that are for tables only, if d is large."""
     if n_features <= MOST_FEATURES_OF_A_TABLE:
         return config
     return replace(
@@ -105,7 +107,7 @@ def restrict_to_width(config: TrainingConfig, n_features: int) -> TrainingConfig
 
 
 def leaves_open(config: TrainingConfig) -> bool:
-    """Say whether there is anything to search, beside the number of representatives."""
+    """Return whether a hyperparameter, other than the number of representatives, is open."""
     return (
         isinstance(config.kernel, tuple)
         or config.regularization is None
@@ -117,7 +119,10 @@ def leaves_open(config: TrainingConfig) -> bool:
 def tune(
     rows: TrainingRows, config: TrainingConfig, run: Run, near: Candidate | None = None
 ) -> Tuned:
-    """Choose what the configuration leaves open; `near` is the best of a similar problem."""
+    """Choose the open hyperparameters.
+
+    `near` is the best candidate of a similar problem, from which the search starts.
+    """
     if not leaves_open(config):
         return _as_given(rows, config)
     small, fewer = smaller_problem(rows, config, run.rng)
@@ -146,7 +151,7 @@ def tune(
 
 
 def _as_given(rows: TrainingRows, config: TrainingConfig) -> Tuned:
-    """Return the hyperparameters of a configuration that leaves nothing to search."""
+    """Return the hyperparameters of a configuration without open ones."""
     kernel, regularization = config.kernel, config.regularization
     if isinstance(kernel, tuple) or regularization is None:
         raise TypeError("the configuration leaves a hyperparameter open")
@@ -155,18 +160,18 @@ def _as_given(rows: TrainingRows, config: TrainingConfig) -> Tuned:
 
 
 def _with_lift(rows: TrainingRows, config: TrainingConfig, sphere_map: SphereMap) -> SphereMap:
-    """Return a map with the lift that is given, else with the typical length of the rows."""
+    """Return a map with the given lift, or with the root mean square length of the rows."""
     if config.lift is None:
         return with_typical_lift(rows, sphere_map)
     return replace(sphere_map, lift=config.lift)
 
 
 def rescale(regularization: float, weight: float, total: float) -> float:
-    """Return λ for samples of a total weight, from the best λ for samples of less weight.
+    """Return λ for samples of weight `total`, given the best λ for samples of less weight.
 
-    More samples, and as many more representatives, know finer detail, so that λ falls faster than
-    the inverse of the weight, which would keep the penalty of all samples together. The power suits
-    the validation images: docs/method.md.
+    λ multiplies the total weight in the objective, so λ ∝ 1 / weight would keep the penalty
+    constant. More samples, with more representatives, resolve finer detail, and λ falls faster. The
+    exponent was chosen on validation images: docs/method.md.
     """
     return regularization * float((weight / total) ** _POWER_OF_WEIGHT)
 
@@ -174,9 +179,9 @@ def rescale(regularization: float, weight: float, total: float) -> float:
 def smaller_problem(
     rows: TrainingRows, config: TrainingConfig, rng: np.random.Generator
 ) -> tuple[LabelledRows, TrainingConfig]:
-    """Return a part of the rows of each class, and the configuration with fewer representatives.
+    """Return a stratified subsample, and the configuration with fewer representatives.
 
-    Representatives stand for as many rows as in the whole, up to `LARGE_CLUSTERS`.
+    The number of rows per representative is that of the whole problem, up to `LARGE_CLUSTERS`.
     """
     m = basis_size(rows, config.n_representatives)
     share = min(1.0, _MOST_REPRESENTATIVES / m)
@@ -198,13 +203,14 @@ def _suits_leave_one_out(rows: LabelledRows, config: TrainingConfig) -> bool:
 def _search_by_leave_one_out(
     rows: LabelledRows, config: TrainingConfig, run: Run, near: Candidate | None
 ) -> _Found:
-    """Search in closed form; the fold is for the logistic loss, which has no closed form."""
+    """Search by closed-form leave-one-out; add one fold, for the logistic loss."""
     rows = rows.on_sphere(_with_lift(rows, config, PLAIN_MAP))
     basis = _cluster(rows, config, run)
     left_out = rows.sample(_MOST_LEFT_OUT, run.rng)
     held_out = LeaveOneOut(rows, basis, left_out, run.executor)
-    squares = search(held_out, config.kernel, _lambda_of_squares(config), near, run.on_event)
-    # One fold, with the representatives of all rows: clusters are too large to know it.
+    squares = search(held_out, config.kernel, _ridge_lambda(config), near, run.on_event)
+    # The logistic loss has no closed form and needs a fold. Its representatives are those of all
+    # rows: in large clusters a held-out row hardly moves its centroid.
     rest, held = next(hold_out(rows, _FOLDS, run.rng))
     return squares, CrossValidation([Fold(rest, basis, held)], ridge_path, run.executor), PLAIN_MAP
 
@@ -212,17 +218,17 @@ def _search_by_leave_one_out(
 def _search_by_folds(
     rows: LabelledRows, config: TrainingConfig, run: Run, near: Candidate | None
 ) -> _Found:
-    """Search by cross-validation: the plain features, then their transform, then their scales."""
+    """Search by K-fold cross-validation: plain features, then asinh transform, then scales."""
     n_folds = _MORE_FOLDS if len(rows) < _FEW_ROWS else _FOLDS
     parts = list(hold_out(rows, n_folds, run.rng))
     folds = _cluster_folds(parts, [PLAIN_MAP] * len(parts), config, run)
-    best = search(folds, config.kernel, _lambda_of_squares(config), near, run.on_event)
+    best = search(folds, config.kernel, _ridge_lambda(config), near, run.on_event)
     found = best, folds, PLAIN_MAP
     asinh = _learn_transform(rows, config)
     if asinh is not None:
         transform = SphereMap(0.0, asinh=asinh)
         folds = _cluster_folds(parts, [transform] * len(parts), config, run)
-        trial = search(folds, config.kernel, _lambda_of_squares(config), best, run.on_event)
+        trial = search(folds, config.kernel, _ridge_lambda(config), best, run.on_event)
         if config.feature_transform == "asinh" or trial.mean_loss < best.mean_loss:
             best, found = trial, (trial, folds, transform)
     if config.feature_scales is None:
@@ -233,7 +239,7 @@ def _search_by_folds(
 
 
 def _learn_transform(rows: LabelledRows, config: TrainingConfig) -> AsinhTransform | None:
-    """Return the asinh transform of the features, if it is to be tried and there are long tails."""
+    """Return the asinh transform to try; None if off, if rows are sparse or without long tails."""
     if config.feature_transform is None or is_sparse(rows.X):
         return None
     X, only = np.asarray(rows.X[:]), config.feature_transform == "auto"
@@ -243,8 +249,8 @@ def _learn_transform(rows: LabelledRows, config: TrainingConfig) -> AsinhTransfo
 def _cluster_folds(
     parts: _Parts, maps: Sequence[SphereMap], config: TrainingConfig, run: Run
 ) -> CrossValidation:
-    """Cluster the training rows of each fold on their own, with a map to the sphere for each."""
-    # A representative of a fold stands for as many rows as in the whole.
+    """Cluster the training rows of each fold; `maps` has a map to the sphere for each fold."""
+    # As many rows per representative as in the whole.
     share = (len(parts) - 1) / len(parts)
     fewer = max(1, round(share * config.n_representatives))
     config = replace(config, n_representatives=fewer)
@@ -260,7 +266,11 @@ def _cluster_folds(
 def _search_scales(
     rows: LabelledRows, parts: _Parts, config: TrainingConfig, run: Run, plain: _Found
 ) -> _Found:
-    """Learn scales, in each fold from its training rows, while the held-out loss falls."""
+    """Learn feature scales (AGOP) in rounds, while the held-out loss falls.
+
+    The scales of each fold are learned from its training rows alone; the scales of all rows, for
+    the final model, are learned beside them.
+    """
     (last, folds, base), trials = plain, list[_Found]()
     whole = rows.on_sphere(_with_lift(rows, config, base))
     basis = _cluster(whole, config, run)
@@ -271,7 +281,7 @@ def _search_scales(
             for fold in folds.folds
         ]
         folds = _cluster_folds(parts, maps, config, run)
-        found = search(folds, config.kernel, _lambda_of_squares(config), last, run.on_event)
+        found = search(folds, config.kernel, _ridge_lambda(config), last, run.on_event)
         scaled = replace(base, scales=scales)
         trials.append((found, folds, scaled))
         if found.mean_loss >= last.mean_loss:
@@ -285,7 +295,7 @@ def _search_scales(
 def _learn_scales(
     rows: LabelledRows, basis: Representatives, config: TrainingConfig, run: Run, best: Candidate
 ) -> Array:
-    """Return the feature scales that a model of the rows suggests."""
+    """Return the feature scales of a model that is fitted to the rows."""
     model, _ = fit_coefficients(
         rows, basis, best.kernel, best.regularization, config.fit_on, "squared", run.silent()
     )
@@ -294,23 +304,23 @@ def _learn_scales(
 
 
 def _cluster(rows: LabelledRows, config: TrainingConfig, run: Run) -> Representatives:
-    """Cluster with the same seeds every time, so that trials differ by what is tried alone."""
+    """Cluster with fixed seeds, so that trials differ by their hyperparameters alone."""
     rngs = [np.random.default_rng(k) for k in range(len(rows.classes))]
     return represent(rows, config, rngs, run.silent())
 
 
-def _lambda_of_squares(config: TrainingConfig) -> float | None:
-    """Return λ for squares, None to search it: a λ that is given is for the loss that is given."""
+def _ridge_lambda(config: TrainingConfig) -> float | None:
+    """Return λ of the squared loss, None to search it: with loss="logistic" λ is not for it."""
     return None if config.loss == "logistic" else config.regularization
 
 
 def _choose_loss(
     squares: Candidate, folds: CrossValidation, config: TrainingConfig, run: Run
 ) -> tuple[Candidate, Loss]:
-    """Try the logistic loss, if it is asked for or may be better.
+    """Return the best candidate and its loss, after a trial of the logistic loss if it is allowed.
 
-    Squares come first, as one factorization gives every λ; the logistic search starts from the
-    best of squares.
+    The squared loss is searched first, as it is cheap at every λ; the logistic search starts from
+    its best candidate. The two are compared by their Brier scores.
     """
     searched = config.loss is None and config.regularization is None
     if config.fit_on != "samples" or not (config.loss == "logistic" or searched):

@@ -1,4 +1,4 @@
-"""Transformers of images and of rows."""
+"""Transformers of images, and the AGOP projection of rows."""
 
 from kmeans_kernel.estimators.transformers._agop_projection import AGOPProjection
 from kmeans_kernel.estimators.transformers._deskewer import Deskewer

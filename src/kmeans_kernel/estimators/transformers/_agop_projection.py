@@ -1,4 +1,4 @@
-"""Projection on the eigenvectors of the average gradient outer product."""
+"""Projection on the eigenvectors of the average gradient outer product (AGOP)."""
 
 from __future__ import annotations
 
@@ -21,38 +21,39 @@ from kmeans_kernel.utils.validation import (
     check_rows_and_labels,
 )
 
-# Rows that the small classifier sees.
+# The most rows that the small classifier is trained on.
 _MOST_ROWS = 10_000
 
-# Eigenvalues below this share of the largest are left out.
+# Eigenvectors with eigenvalues below this share of the largest are left out.
 _LEAST = 1e-12
 
 
 class AGOPProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Project rows on the eigenvectors of the average gradient outer product (AGOP) of the scores.
 
-    A small classifier is trained, and M is the mean over rows of the outer products of the
-    gradients of its scores. Its eigenvectors are the directions along which the labels change;
-    distances between projected rows are those of the metric √M, as in recursive feature machines.
-    `feature_scales` of the classifier is the diagonal of the same matrix. The projection is for
-    rows of many features that matter together, and makes whatever follows cheaper: there are fewer
-    features.
+    A small classifier is trained, and the AGOP, M, is the mean over rows of the outer products of
+    the gradients of its scores. The eigenvectors of M are the directions along which the scores
+    change; distances between projected rows are those of the metric √M, as in recursive feature
+    machines (Radhakrishnan et al., Science 383, 2024). `feature_scales` of the classifier uses the
+    diagonal of the same matrix. The projection is for rows of many features that act jointly, such
+    as pixels; with fewer components than features it makes the next step cheaper.
 
     Parameters
     ----------
     n_components : int, default=100
-        The most directions that are kept.
+        The most eigenvectors that are kept.
     n_representatives : int, default=50
-        Of each class, for the small classifier.
+        Representatives of each class in the small classifier.
     gamma, regularization, lift : float or "auto", default="auto"
-        For the small classifier, which has an RBF kernel and the squared loss.
+        Parameters of the small classifier, which has an RBF kernel and the squared loss.
     random_state : int, RandomState instance or None, default=None
-        Decides which rows it sees, at most 10,000, and its first centroids.
+        Seed or generator of the training rows of the small classifier, at most 10,000, and of its
+        initial centroids.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_features, n_components)
-        The projection; columns are in order of falling eigenvalues.
+        The projection: scaled eigenvectors in columns, by decreasing eigenvalue.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -123,7 +124,7 @@ class AGOPProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         values, axes = eigh(outer, subset_by_index=(max(0, d - n_components), d - 1))
         values, axes = values[::-1], axes[:, ::-1]
         kept = max(1, int((values > _LEAST * values[0]).sum()))
-        # √M is the square of its fourth root, and nothing matters if nothing is steep.
+        # The metric √M is P Pᵀ for P = V Λ^¼. If all gradients are zero, one axis is kept.
         shares = values[:kept] / values[0] if values[0] > 0 else np.ones(1)
         self.components_ = np.ascontiguousarray(axes[:, :kept] * shares**0.25)
         return self

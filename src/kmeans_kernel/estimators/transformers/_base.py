@@ -1,7 +1,7 @@
-"""What the image transformers share: checks, shapes, blocks of rows.
+"""Base classes of the image transformers: checks, image shapes, blocks of rows.
 
-Each takes images (n, height, width) or rows of pixels, and gives rows: float64 for float64,
-float32 for anything else.
+A transformer takes images (n, height, width) or rows of pixels, and returns rows: float64 for
+float64 input, float32 for any other.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from kmeans_kernel.core.arrays.matrices import Array, cached_row_blocks
 from kmeans_kernel.utils.threads import threads_for
 from kmeans_kernel.utils.validation import check_lazy_rows, check_pixels, check_shape
 
-# About what a pixel costs, in operations of a matrix product.
+# Estimated cost of a pixel, in operations of a matrix product.
 _OPERATIONS_PER_PIXEL = 200.0
 
 
 class PixelTransformer(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
-    """What the transformers share: most learn nothing but the number of pixels."""
+    """Base class of the transformers of pixels; most learn only the number of pixels."""
 
     _takes_lazy_rows = True
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
-        """Learn the size of the images, and whatever else there is to learn.
+        """Learn the shape of the images and, in some transformers, features of them.
 
         Parameters
         ----------
@@ -52,13 +52,13 @@ class PixelTransformer(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
         return self
 
     def _check_parameters(self) -> None:
-        """Refuse what is wrong; there is nothing to check by default."""
+        """Raise ValueError for invalid parameters; by default there are none."""
 
     def _learn(self, X: npt.NDArray[Any] | LazyRows) -> None:
-        """Learn from rows of pixels; most have nothing to learn."""
+        """Learn from rows of pixels; by default nothing."""
 
     def _shape_for(self, seen: tuple[int, int] | None) -> tuple[int, int] | None:
-        """Return what is known of the images' height and width, from what `fit` has seen."""
+        """Return `image_shape_`, given the image shape in `fit`; None if `fit` saw rows."""
         return seen
 
     def transform(self, X: Any) -> Any:
@@ -98,11 +98,11 @@ class PixelTransformer(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
     @property
     @abstractmethod
     def _n_features_out(self) -> int:
-        """The number of features of a row."""
+        """The number of features of a transformed row."""
 
     @abstractmethod
     def _write_features(self, X: Array, out: Array) -> None:
-        """Write the features of a block of float64 rows."""
+        """Write the features of a block of float64 rows of pixels to `out`."""
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "n_features_in_")
@@ -115,7 +115,7 @@ class PixelTransformer(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
 
 
 class ImageTransformer(PixelTransformer, metaclass=ABCMeta):
-    """What the transformers share: they need to know height and width."""
+    """Base class of the transformers that need the height and width of the images."""
 
     image_shape: tuple[int, int] | None
     image_shape_: tuple[int, int]
@@ -134,9 +134,9 @@ class ImageTransformer(PixelTransformer, metaclass=ABCMeta):
 
 
 def as_images(X: Any, image_shape: tuple[int, int] | None) -> npt.NDArray[Any]:
-    """Return rows or images as images (n, height, width), or say why they are none.
+    """Return rows of pixels or images as images (n, height, width); ValueError for other shapes.
 
-    Rows are cut into `image_shape`, or into squares when that is None.
+    Rows are reshaped to `image_shape`, or to squares if that is None.
     """
     if issparse(X):
         raise TypeError(
@@ -159,7 +159,7 @@ def as_images(X: Any, image_shape: tuple[int, int] | None) -> npt.NDArray[Any]:
 
 
 def shape_of_rows(n_pixels: int, image_shape: tuple[int, int] | None) -> tuple[int, int]:
-    """Return height and width of rows of pixels: as given, or those of squares."""
+    """Return the height and width of rows of pixels: as given, or of a square."""
     if image_shape is None:
         side = round(n_pixels**0.5)
         if side * side != n_pixels:
@@ -178,7 +178,7 @@ def shape_of_rows(n_pixels: int, image_shape: tuple[int, int] | None) -> tuple[i
 
 
 def _image_shape(X: Any) -> tuple[int, int] | None:
-    """Return height and width of images, None for rows."""
+    """Return the height and width of images; None for rows of pixels."""
     shape: tuple[int, ...] = np.shape(X) if isinstance(X, list | tuple) else getattr(X, "shape", ())
     return (int(shape[1]), int(shape[2])) if len(shape) == 3 else None
 

@@ -1,4 +1,4 @@
-"""Images sheared upright."""
+"""Deskewing of images by their second moments."""
 
 from __future__ import annotations
 
@@ -8,26 +8,27 @@ from sklearn.base import OneToOneFeatureMixin
 from kmeans_kernel.core.arrays.matrices import Array
 from kmeans_kernel.estimators.transformers._base import ImageTransformer
 
-# No image is sheared further than this: 45 degrees.
+# The largest shear: 45 degrees.
 STEEPEST = 1.0
 
 
 class Deskewer(OneToOneFeatureMixin, ImageTransformer):
-    """Shear each image so that it stands upright.
+    """Deskew each image: shear it so that x and y of its bright pixels are uncorrelated.
 
-    The slant is that of the line that fits the bright pixels best, x against y; rows of the image
-    are shifted along it, about its centre of mass.
+    The slant is the slope of the regression of x on y over the pixels, weighted by brightness. The
+    rows of the image are shifted by the slant, about its centre of mass.
 
     Parameters
     ----------
     image_shape : (height, width) or None, default=None
-        For rows of pixels that are no squares.
+        Shape of the images, for rows of pixels of images that are not square.
 
     Attributes
     ----------
     n_features_in_ : int
         Number of pixels seen in `fit`.
     image_shape_ : (height, width)
+        Shape of the images.
 
     Examples
     --------
@@ -52,8 +53,8 @@ class Deskewer(OneToOneFeatureMixin, ImageTransformer):
 def deskewed(images: Array) -> Array:
     """Shear images (n, height, width) along their rows so that x and y are uncorrelated.
 
-    Pixels weigh as much as they are bright; negative ones do not count. An image without bright
-    pixels, or with all on one row, stays as it is.
+    Pixels are weighted by their brightness, negative ones by zero. An image without bright pixels,
+    or with all of them on one row, is unchanged.
     """
     n, height, width = images.shape
     weights = np.maximum(images, 0.0)

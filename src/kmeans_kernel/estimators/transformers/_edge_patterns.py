@@ -1,4 +1,4 @@
-"""Images as patterns of edges, learned from images."""
+"""Bag of visual words of local HOG patches, with kernel coding."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ from kmeans_kernel.estimators.transformers._hog import (
 from kmeans_kernel.utils.threads import threads_for
 from kmeans_kernel.utils.validation import RandomState, check_count
 
-# The edges: so many directions, told apart so sharply, sampled every so many pixels.
+# Parameters of the oriented gradients: orientations, sharpness, and stride in pixels.
 ORIENTATIONS = 8
 SHARPNESS = 8.0
 STRIDE = 2
 
-# The blur of the edges that patterns are made of, and of those that stand beside them.
+# Blur in pixels of the edge maps of the patterns, and of the edge maps kept as features.
 FINE_BLUR = 1.0
 COARSE_BLUR = 1.5
 
-# A neighbourhood: so many samples high and wide.
+# Height and width of a local patch, in samples of the edge maps.
 SIDE = 3
 PATTERN_SIZE = ORIENTATIONS * SIDE**2
 
-# How alike a neighbourhood is to a pattern: exp(−width (1 − cosine)).
+# Kernel of a local patch and a pattern: exp(−WIDTH (1 − cosine)).
 WIDTH = 8.0
 
-# What is added to the kernel matrix of the patterns before its inverse root is taken.
+# Ridge on the kernel matrix of the patterns, before its inverse square root.
 _NUGGET = 1e-3
 
-# The blur of the patterns, and how far they are sampled, in samples of the edges.
+# Blur and stride of the pooling of the codes, in samples of the edge maps.
 POOL_BLUR = 2.0
 POOL_STRIDE = 4
 
-# What patterns are learned from: so many images, and so many neighbourhoods of them. The faintest
-# are left out.
+# Training of the patterns: most images, most local patches, the share of faintest patches that is
+# left out, and iterations of K-means.
 _MOST_IMAGES = 3000
 _MOST_NEIGHBOURHOODS = 100_000
 _FAINT = 0.3
@@ -56,30 +56,36 @@ _ITERATIONS = 20
 
 
 class EdgePatterns(ClassNamePrefixFeaturesOutMixin, ImageTransformer):
-    """How much of each of some typical patterns of edges there is, in each part of the image.
+    """Bag of visual words of local HOG patches with kernel coding, beside plain HOG features.
 
-    The edges of each direction are sampled as `OrientedGradients` does. Every neighbourhood of
-    3 × 3 samples is compared, by a Gaussian kernel of the cosine, with typical ones: the centroids
-    of cosine K-means over those of the training images. How alike they are, times the root of how
-    strong the edges are, is made independent of how alike the patterns are to each other, blurred
-    and sampled. Patterns and plain edges stand side by side, and weigh the same.
+    Akin to one layer of a convolutional kernel network. The visual words, or patterns, are the
+    spherical K-means centroids of local patches, 3 × 3 samples of `OrientedGradients` edge maps.
+    The code of a patch is its Gaussian kernel with every pattern, times the square root of the norm
+    of the patch, whitened by the inverse square root of the kernel matrix of the patterns (a
+    Nyström feature map). Codes are pooled by a Gaussian blur and subsampling. The pooled codes and
+    the plain edge maps are normalised separately and concatenated with equal weight.
 
     Parameters
     ----------
     n_patterns : int, default=128
-        Patterns, at most; there may be fewer neighbourhoods.
+        Number of patterns; fewer if there are fewer local patches.
     random_state : int, RandomState instance or None, default=None
-        Decides what patterns are learned from, and where K-means begins.
+        Seed or generator of the sample of patches and of the initial centroids.
     image_shape : (height, width) or None, default=None
-        For rows of pixels that are no squares.
+        Shape of the images, for rows of pixels of images that are not square.
 
     Attributes
     ----------
     patterns_ : ndarray of shape (n_patterns, 72)
-        The patterns, unit rows: 8 directions at each of 3 × 3 places.
+        The patterns, unit rows: 8 orientations at each of 3 × 3 samples.
     n_features_in_ : int
         Number of pixels seen in `fit`.
     image_shape_ : (height, width)
+        Shape of the images.
+
+    References
+    ----------
+    J. Mairal, P. Koniusz, Z. Harchaoui and C. Schmid, "Convolutional kernel networks", NIPS 2014.
 
     Examples
     --------
@@ -121,7 +127,7 @@ class EdgePatterns(ClassNamePrefixFeaturesOutMixin, ImageTransformer):
         self._keep(clustering.centroids)
 
     def _keep(self, patterns: Array) -> None:
-        """Take patterns for those that were learned."""
+        """Set the patterns, and their whitening matrix."""
         self.patterns_ = patterns
         self._mixing = decorrelation(patterns)
 
@@ -149,7 +155,7 @@ class EdgePatterns(ClassNamePrefixFeaturesOutMixin, ImageTransformer):
 
 
 def edge_settings() -> dict[str, float]:
-    """Return the constants, for whoever computes the same in another language."""
+    """Return the constants of the features, for the JavaScript of the web page."""
     return {
         "orientations": ORIENTATIONS,
         "sharpness": SHARPNESS,
@@ -164,14 +170,14 @@ def edge_settings() -> dict[str, float]:
 
 
 def edges(slopes: Array, blur: float) -> Array:
-    """Return the (n, height', width', orientations) roots of slopes, blurred and sampled."""
+    """Return the (n, height', width', orientations) edge maps: roots of blurred, sampled slopes."""
     return np.moveaxis(np.sqrt(sampled(slopes, blur, STRIDE)), 1, -1)
 
 
 def neighbourhoods(maps: Array) -> Array:
-    """Return the (n, height, width, side² d) neighbourhoods of maps (n, height, width, d).
+    """Return the (n, height, width, SIDE² d) local patches of edge maps (n, height, width, d).
 
-    Beyond the border all is zero.
+    The maps are padded with zeros.
     """
     margin = SIDE // 2
     padded = np.pad(maps, [(0, 0), (margin, margin), (margin, margin), (0, 0)])
@@ -180,13 +186,13 @@ def neighbourhoods(maps: Array) -> Array:
 
 
 def decorrelation(patterns: Array) -> Array:
-    """Return the (J, J) inverse root of the kernel matrix of unit rows, in float64."""
+    """Return the (J, J) inverse square root of the kernel matrix of J patterns, in float64."""
     values, axes = np.linalg.eigh(likeness(patterns.astype(np.float64), patterns))
     return np.asarray((axes / np.sqrt(np.maximum(values, 0.0) + _NUGGET)) @ axes.T)
 
 
 def likeness(U: Array, patterns: Array) -> Array:
-    """Return the (n, J) kernel of unit rows with patterns."""
+    """Return the (n, J) Gaussian kernel values of unit rows with J patterns."""
     values = np.asarray(U @ patterns.T)
     values -= 1.0
     values *= WIDTH
@@ -194,7 +200,7 @@ def likeness(U: Array, patterns: Array) -> Array:
 
 
 def pattern_codes(maps: Array, patterns: Array, mixing: Array) -> Array:
-    """Return the (n, height', width', J) pooled codes of edges (n, height, width, d)."""
+    """Return the (n, height', width', J) pooled codes of edge maps (n, height, width, d)."""
     n, height, width = maps.shape[:3]
     rows = neighbourhoods(maps).reshape(-1, patterns.shape[1])
     strengths = np.linalg.norm(rows, axis=1)

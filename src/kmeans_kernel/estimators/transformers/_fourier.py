@@ -1,4 +1,4 @@
-"""Fourier magnitudes beside the pixels."""
+"""Pixels and the magnitudes of their Fourier transform."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from kmeans_kernel.estimators.transformers._pixels import centered
 
 
 class FourierFeatures(ClassNamePrefixFeaturesOutMixin, PixelTransformer):
-    """Join each image with the magnitudes of its Fourier transform.
+    """Concatenate the pixels of each image with the magnitudes of its Fourier transform.
 
-    The transform is that of the flattened image, of which the first half is kept (it is
-    symmetrical). Pixels and magnitudes are each centred and normalised, so that they weigh the
-    same; the row made of both has length one.
+    The transform is that of the flattened image; the magnitudes are symmetric, and their first half
+    is kept. Pixels and magnitudes are centred and normalised separately, so that both have equal
+    weight, and the concatenated row has length one.
 
     Parameters
     ----------

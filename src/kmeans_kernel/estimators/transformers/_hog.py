@@ -1,4 +1,4 @@
-"""Histograms of oriented gradients (HOG): the edges of each direction, pooled."""
+"""Histograms of oriented gradients (HOG): gradient magnitudes by orientation, pooled."""
 
 from __future__ import annotations
 
@@ -12,31 +12,36 @@ from kmeans_kernel.utils.validation import check_count, check_number
 
 
 class OrientedGradients(ClassNamePrefixFeaturesOutMixin, ImageTransformer):
-    """How strong the edges of each direction are, in each part of the image.
+    """Histogram of oriented gradients (HOG), with smooth orientation bins and Gaussian pooling.
 
-    For each of some directions, evenly spread over the circle: how steeply the image rises about
-    that way; blurred, and sampled every few pixels. The root makes weak edges count, and each image
-    has length one.
+    The gradient magnitude at each pixel is distributed over signed orientations, evenly spaced on
+    the circle, by a power of the cosine between the gradient and the orientation; the map of each
+    orientation is blurred and subsampled. The square root raises the weight of weak edges, and the
+    features of each image have length one.
 
     Parameters
     ----------
     n_orientations : int, default=8
-        Directions.
+        Number of orientations.
     blur : float, default=1.5
-        Standard deviation of the blur, in pixels.
+        Standard deviation of the Gaussian blur, in pixels.
     stride : int, default=2
-        Pixels between samples.
+        Distance between samples, in pixels.
     sharpness : float, default=8
-        An edge counts for a direction by this power of the cosine between them: high powers tell
-        directions apart.
+        Power of the cosine between gradient and orientation; a higher power makes narrower bins.
     image_shape : (height, width) or None, default=None
-        For rows of pixels that are no squares.
+        Shape of the images, for rows of pixels of images that are not square.
 
     Attributes
     ----------
     n_features_in_ : int
         Number of pixels seen in `fit`.
     image_shape_ : (height, width)
+        Shape of the images.
+
+    References
+    ----------
+    N. Dalal and B. Triggs, "Histograms of oriented gradients for human detection", CVPR 2005.
 
     Examples
     --------
@@ -78,10 +83,10 @@ class OrientedGradients(ClassNamePrefixFeaturesOutMixin, ImageTransformer):
 
 
 def oriented_slopes(images: Array, n_orientations: int, sharpness: float) -> Array:
-    """Return (n, n_orientations, height, width) slopes of images (n, height, width).
+    """Return the (n, n_orientations, height, width) oriented gradients of images.
 
-    A slope counts for a direction by a power of the cosine between them, and not at all if they
-    are more than a right angle apart. Beyond its border an image is zero.
+    The gradient magnitude is multiplied by a power of the cosine between gradient and orientation,
+    or by zero if the cosine is negative. Images (n, height, width) are padded with zeros.
     """
     n, height, width = images.shape
     padded = np.zeros((n, height + 2, width + 2), dtype=images.dtype)
@@ -100,16 +105,16 @@ def oriented_slopes(images: Array, n_orientations: int, sharpness: float) -> Arr
 
 
 def sampled(maps: Array, blur: float, stride: int) -> Array:
-    """Return maps (…, height, width), blurred and sampled every `stride` pixels."""
+    """Return maps (…, height, width), blurred and subsampled by `stride`."""
     down = sampling(maps.shape[-2], blur, stride).astype(maps.dtype)
     right = sampling(maps.shape[-1], blur, stride).astype(maps.dtype)
     return np.asarray(down @ maps @ right.T)
 
 
 def sampling(length: int, blur: float, stride: int) -> Array:
-    """Return the (samples, length) matrix that blurs and samples a line of pixels.
+    """Return the (samples, length) matrix of Gaussian weights that blurs and samples a line.
 
-    Samples are `stride` apart, as many as fit, in the middle.
+    Samples are `stride` pixels apart and centred on the line.
     """
     n_samples = n_sampled(length, stride)
     centres = (length - 1) / 2 + stride * (np.arange(n_samples) - (n_samples - 1) / 2)
@@ -119,5 +124,5 @@ def sampling(length: int, blur: float, stride: int) -> Array:
 
 
 def n_sampled(length: int, stride: int) -> int:
-    """Return how many samples there are on a line of pixels."""
+    """Return the number of samples on a line of `length` pixels."""
     return -(-length // stride)

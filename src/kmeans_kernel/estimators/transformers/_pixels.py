@@ -1,4 +1,4 @@
-"""Pixels as unit rows."""
+"""Normalisation of pixels to centred unit rows."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from kmeans_kernel.core.arrays.matrices import Array
 from kmeans_kernel.core.arrays.sphere import unit_rows
 from kmeans_kernel.estimators.transformers._base import PixelTransformer
 
+# Rows with larger entries are scaled down first, as sums of their squares may overflow.
 LARGEST_PIXEL = 1e150
 
 
 class PixelNormalizer(OneToOneFeatureMixin, PixelTransformer):
-    """Subtract from each image its mean and divide it by its length.
+    """Subtract from each image its mean and divide it by its length (Euclidean norm).
 
-    An image of a single shade has no direction and becomes all zero.
+    An image of a single shade becomes zero.
 
     Attributes
     ----------
@@ -44,7 +45,7 @@ class PixelNormalizer(OneToOneFeatureMixin, PixelTransformer):
 def centered(X: Array) -> Array:
     """Subtract from each row its mean; a constant row becomes exactly zero.
 
-    Rows so large that their sum would overflow are scaled down: only the direction matters.
+    Rows with entries above `LARGEST_PIXEL` are scaled down: only the direction matters.
     """
     highest, lowest = X.max(axis=1, keepdims=True), X.min(axis=1, keepdims=True)
     size = np.maximum(highest, -lowest)

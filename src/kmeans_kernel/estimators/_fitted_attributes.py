@@ -1,0 +1,126 @@
+"""The fitted attributes of the classifier, read from the result of its training."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from kmeans_kernel.core.arrays.events import SizeTried
+from kmeans_kernel.core.arrays.matrices import Array
+from kmeans_kernel.core.model.fitted_model import FittedModel
+from kmeans_kernel.core.training.train import TrainingResult
+
+
+class FittedAttributes:
+    """Attributes that end in an underscore; the class that has them keeps `result_`."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def result_(self) -> TrainingResult: ...
+
+        @property
+        def model_(self) -> FittedModel: ...
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """The labels."""
+        return self.model_.classes
+
+    @property
+    def representatives_(self) -> Array:
+        """The representatives, (m, n_features)."""
+        return self.model_.representatives
+
+    @property
+    def representative_classes_(self) -> npt.NDArray[Any]:
+        """The label of each representative."""
+        model = self.model_
+        return model.classes[model.representative_classes]
+
+    @property
+    def representative_counts_(self) -> npt.NDArray[Any]:
+        """The total weight of the training rows in the cluster of each representative."""
+        return self.model_.representative_counts
+
+    @property
+    def dual_coef_(self) -> Array:
+        """The dual coefficients, (m, n_classes)."""
+        return self.model_.dual_coef
+
+    @property
+    def intercept_(self) -> Array:
+        """The intercepts, (n_classes,)."""
+        return self.model_.intercept
+
+    @property
+    def kernel_(self) -> str:
+        """The name of the kernel."""
+        return self.model_.kernel.name
+
+    @property
+    def gamma_(self) -> float | None:
+        """γ of the kernel; None for a kernel without γ."""
+        return getattr(self.model_.kernel, "gamma", None)
+
+    @property
+    def lift_(self) -> float:
+        """The lift, as given or chosen."""
+        return self.model_.sphere_map.lift
+
+    @property
+    def feature_scales_(self) -> Array | None:
+        """The learned factors of the features, (n_features,); None if no factors were kept."""
+        return self.model_.sphere_map.scales
+
+    @property
+    def feature_transform_(self) -> Literal["asinh"] | None:
+        """The transform of the features, "asinh" or None."""
+        return None if self.model_.sphere_map.asinh is None else "asinh"
+
+    @property
+    def loss_(self) -> str:
+        """The loss of the fit."""
+        return self.result_.loss
+
+    @property
+    def regularization_(self) -> float:
+        """The regularization of the fit."""
+        return self.result_.regularization
+
+    @property
+    def held_out_error_(self) -> float | None:
+        """The misclassification rate of held-out rows at the chosen hyperparameters."""
+        return self.result_.held_out_error
+
+    @property
+    def n_representatives_(self) -> int:
+        """The number of representatives of each class, as given or chosen."""
+        return self.result_.n_representatives
+
+    @property
+    def validation_curve_(self) -> tuple[SizeTried, ...]:
+        """The record of each number of representatives that was tried."""
+        return self.result_.sizes
+
+    @property
+    def online_(self) -> bool:
+        """Whether the last update came from `partial_fit`."""
+        return self.result_.online
+
+    @property
+    def n_iter_(self) -> npt.NDArray[np.intp]:
+        """K-means iterations of each class."""
+        return self.result_.n_iter
+
+    @property
+    def relative_residual_(self) -> float:
+        """The relative residual of the system that was solved for the coefficients."""
+        return self.result_.relative_residual
+
+    @property
+    def stage_seconds_(self) -> dict[str, float]:
+        """Seconds spent in each stage of training."""
+        return self.result_.seconds
