@@ -4,8 +4,8 @@
 
 Fits some forty classifiers, on tables, images, sparse rows, blocks and batches, with the code of
 both, and compares every array and number of the models. Names of parameters that the other commit
-has not are translated. Writes experiments/results/same_models.json. For changes that must not change
-results.
+has not are translated. Writes experiments/results/same_models.json. For changes that must not
+change results.
 """
 
 from __future__ import annotations
