@@ -41,7 +41,7 @@ def start_from(model: FittedModel, classes: npt.NDArray[Any]) -> StartFor:
 
 
 class Checkpoint:
-    """A file with the centroids of a fit in progress, as NumPy arrays without pickles.
+    """A file with the centroids of a fit in progress, as plain NumPy arrays: nothing in it can run code.
 
     Parameters
     ----------
