@@ -41,7 +41,7 @@ def start_from(model: FittedModel, classes: npt.NDArray[Any]) -> StartFor:
 
 
 class Checkpoint:
-    """A file with the centroids of a fit in progress, as plain NumPy arrays: nothing in it can run code.
+    """A file with the centroids of a fit in progress: plain NumPy arrays, which cannot run code.
 
     Parameters
     ----------
