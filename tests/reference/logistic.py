@@ -49,4 +49,6 @@ def solve(K, omega, codes, weights, n_classes, regularization, delta, steps=60):
         H = blocks.reshape(n_classes * (m + 1), -1)
         move = np.linalg.lstsq(H, gradient.T.ravel(), rcond=1e-13)[0]
         V -= move.reshape(n_classes, m + 1).T
+        if np.abs(move).max() < 1e-12 * np.abs(V).max():
+            break
     return V[:m], V[m]
