@@ -76,9 +76,10 @@ class FittedAttributes:
         return self.model_.sphere_map.scales
 
     @property
-    def feature_transform_(self) -> Literal["asinh"] | None:
-        """The transform of the features, "asinh" or None."""
-        return None if self.model_.sphere_map.asinh is None else "asinh"
+    def feature_transform_(self) -> Literal["standard", "asinh"] | None:
+        """The transform of the features, "standard", "asinh" or None."""
+        transform = self.model_.sphere_map.feature_transform
+        return None if transform is None else transform.kind
 
     @property
     def loss_(self) -> str:

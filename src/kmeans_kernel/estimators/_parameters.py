@@ -47,7 +47,9 @@ def config_of(estimator: Any, n_classes: int = 2) -> TrainingConfig:
         regularization=check_auto(estimator, "regularization"),
         lift=check_auto(estimator, "lift"),
         feature_scales=_option_or_none(estimator, "feature_scales", "auto", "learned"),
-        feature_transform=_option_or_none(estimator, "feature_transform", "auto", "asinh"),
+        feature_transform=_option_or_none(
+            estimator, "feature_transform", "auto", "standard", "asinh"
+        ),
         loss=None if loss == "auto" else loss,  # type: ignore[arg-type]
     )
 

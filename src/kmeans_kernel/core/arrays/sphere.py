@@ -1,13 +1,14 @@
 """The map of rows to the unit sphere, where K-means clusters and kernels depend on the cosine.
 
-A `SphereMap` has up to three steps: the asinh transform of features with long tails, a scale for
-each feature (AGOP), and the lift, a constant appended to the row before it is divided by its
-length.
+A `SphereMap` has up to three steps: a transform of each feature (standardisation, or asinh for long
+tails), a scale for each feature (AGOP), and the lift, a constant appended to the row before it is
+divided by its length.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -36,24 +37,34 @@ _LONG_TAIL = 5.0
 _LARGEST = 700.0
 FARTHEST = float(np.sinh(_LARGEST))
 
+# A feature whose standard deviation is at most this share of its largest entry is constant up to
+# rounding.
+_ROUNDING = 16 * float(np.finfo(np.float64).eps)
+
 # A row whose sum of squares is outside this range, near overflow or underflow, is rescaled first.
 _SMALLEST_SQUARE, _LARGEST_SQUARE = 1e-280, 1e280
 
 
-@dataclass(frozen=True, eq=False)
-class AsinhTransform:
-    """The inverse hyperbolic sine of each feature: g·asinh((x − c) / w).
+TransformKind: TypeAlias = Literal["standard", "asinh"]
 
-    The transform is linear near the median c, logarithmic far out, and monotone. So a few large
-    values do not dominate the distances between rows.
+
+@dataclass(frozen=True, eq=False)
+class FeatureTransform:
+    """A transform of each feature: g·φ((x − c) / w), computed in float64.
+
+    For "standard" φ is the identity: a shift or another unit of a feature changes nothing. For
+    "asinh" φ is the inverse hyperbolic sine: linear near the median, logarithmic far out, and
+    monotone, so that a few large values do not dominate the distances between rows.
 
     Attributes
     ----------
-    centers : (d,) the medians c
-    widths : (d,) the robust standard deviations w
-    gains : (d,) the factors g that bring the variance to one
+    kind : the name of φ
+    centers : (d,) c, the means; the medians for "asinh"
+    widths : (d,) w, the standard deviations; robust ones for "asinh"
+    gains : (d,) g, the factors that bring the variance to one; ones for "standard"
     """
 
+    kind: TransformKind
     centers: Array
     widths: Array
     gains: Array
@@ -65,16 +76,44 @@ class AsinhTransform:
     def apply(self, X: Matrix) -> Array:
         """Return transformed rows, in the type of X if that is a floating-point type."""
         dtype = X.dtype if X.dtype.kind == "f" else np.float64
-        values = _asinh_of_deviations(X.astype(np.float64), self.centers, self.widths)
-        return np.asarray((values * self.gains).astype(dtype))
+        values = _deviations(X.astype(np.float64), self.centers, self.widths)
+        if self.kind == "asinh":
+            np.arcsinh(values, out=values)
+        values *= self.gains
+        return np.asarray(values.astype(dtype, copy=False))
 
     def invert(self, X: Array) -> Array:
         """Return the rows whose transform is X."""
-        angles = np.clip(X.astype(np.float64) / self.gains, -_LARGEST, _LARGEST)
-        return np.asarray((self.centers + self.widths * np.sinh(angles)).astype(X.dtype))
+        values = X.astype(np.float64) / self.gains
+        if self.kind == "asinh":
+            values = np.sinh(np.clip(values, -_LARGEST, _LARGEST))
+        return np.asarray((self.centers + self.widths * values).astype(X.dtype))
 
 
-def learn_asinh(X: Array, weights: Array, *, long_tails_only: bool) -> AsinhTransform | None:
+def learn_standard(X: Array, weights: Array) -> FeatureTransform:
+    """Learn means and standard deviations from rows and their weights.
+
+    A feature that is constant up to rounding gets a width of one, so that its rounding is not
+    magnified.
+    """
+    X = X.astype(np.float64)
+    largest = np.abs(X).max(axis=0)
+    shares = weights / weights.sum()
+    # Relative to the first row, in units of the largest entry: nothing cancels or overflows.
+    units = np.where(largest > 0, largest, 1.0)
+    off = X / units - X[0] / units
+    means = shares @ off
+    widths = np.sqrt(shares @ (off - means) ** 2) * units
+    constant = widths <= _ROUNDING * largest
+    return FeatureTransform(
+        "standard",
+        centers=np.where(constant, X[0], X[0] + means * units),
+        widths=np.where(constant, 1.0, widths),
+        gains=np.ones(X.shape[1]),
+    )
+
+
+def learn_asinh(X: Array, weights: Array, *, long_tails_only: bool) -> FeatureTransform | None:
     """Learn the asinh transform from rows and their weights; a weight of 2 counts as two rows.
 
     The width of a feature is taken from its nonzero deviations from the median alone: in a feature
@@ -90,17 +129,18 @@ def learn_asinh(X: Array, weights: Array, *, long_tails_only: bool) -> AsinhTran
     widths = np.array([_typical_deviation(column, weights) for column in deviations.T])
     if long_tails_only and not (deviations > _LONG_TAIL * widths).any():
         return None
-    values = _asinh_of_deviations(X, centers, widths)
+    values = np.arcsinh(_deviations(X, centers, widths))
     mean = np.average(values, axis=0, weights=weights)
     variances = np.average((values - mean) ** 2, axis=0, weights=weights)
     gains = 1.0 / np.sqrt(np.where(variances > 0, variances, 1.0))
-    return AsinhTransform(centers, widths, gains)
+    return FeatureTransform("asinh", centers, widths, gains)
 
 
-def _asinh_of_deviations(X: Array, centers: Array, widths: Array) -> Array:
+def _deviations(X: Array, centers: Array, widths: Array) -> Array:
+    """Return (x − c) / w, clipped to a finite range."""
     with np.errstate(over="ignore"):
         far = (X - centers) / widths
-    return np.asarray(np.arcsinh(np.clip(far, -FARTHEST, FARTHEST)))
+    return np.asarray(np.clip(far, -FARTHEST, FARTHEST, out=far))
 
 
 def _typical_deviation(deviations: Array, weights: Array) -> float:
@@ -120,18 +160,18 @@ def _median(values: Array, weights: Array) -> float:
 
 @dataclass(frozen=True, eq=False)
 class SphereMap:
-    """The map of rows to the unit sphere: asinh transform, feature scales, lift, normalisation.
+    """The map of rows to the unit sphere: feature transform, feature scales, lift, normalisation.
 
     Attributes
     ----------
     lift : the constant appended to each row; 0 for none
     scales : (d,) factors of the features, applied after the transform; None for ones
-    asinh : the first step, the transform of the features; None for none
+    feature_transform : the first step; None for none
     """
 
     lift: float
     scales: Array | None = None
-    asinh: AsinhTransform | None = None
+    feature_transform: FeatureTransform | None = None
 
     def __post_init__(self) -> None:
         if self.scales is not None:
@@ -144,15 +184,15 @@ class SphereMap:
         return unit_rows(self.transform(X), self.lift, dtype, self.scales)
 
     def transform(self, X: Matrix) -> Matrix:
-        """Return rows after the asinh transform, before scales and lift."""
-        return X if self.asinh is None else self.asinh.apply(dense(X))
+        """Return rows after the feature transform, before scales and lift."""
+        return X if self.feature_transform is None else self.feature_transform.apply(dense(X))
 
     def invert(self, directions: Array) -> Array:
         """Return points in feature space that are mapped to these unit rows."""
         points = unlift(directions, self.lift)
         if self.scales is not None:
             points = (points / self.scales).astype(points.dtype)
-        return points if self.asinh is None else self.asinh.invert(points)
+        return points if self.feature_transform is None else self.feature_transform.invert(points)
 
 
 # No transform, no scales, no lift: the paper's map.

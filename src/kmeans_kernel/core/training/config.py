@@ -28,8 +28,8 @@ class TrainingConfig:
     lift : the constant appended to rows; None for their root mean square length
     feature_scales : "auto" to keep learned scales if they predict better, "learned" to keep them in
         any case, None for no scales
-    feature_transform : "auto" to keep the asinh transform if it predicts better, "asinh" in any
-        case, None for no transform; "auto" has an effect only if another parameter is searched
+    feature_transform : "standard" or "asinh"; "auto" for the asinh transform if it predicts better,
+        else "standard"; None for no transform
     loss : the loss of a fit to all samples; None to search it, if the regularization is searched
     """
 
@@ -44,5 +44,5 @@ class TrainingConfig:
     regularization: float | None
     lift: float | None
     feature_scales: Literal["auto", "learned"] | None
-    feature_transform: Literal["auto", "asinh"] | None
+    feature_transform: Literal["auto", "standard", "asinh"] | None
     loss: Loss | None

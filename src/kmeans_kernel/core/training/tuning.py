@@ -20,9 +20,10 @@ from kmeans_kernel.core.arrays.rows import (
     TrainingRows,
     basis_size,
     draw,
+    stratified_sample,
     with_typical_lift,
 )
-from kmeans_kernel.core.arrays.sphere import PLAIN_MAP, AsinhTransform, SphereMap, learn_asinh
+from kmeans_kernel.core.arrays.sphere import PLAIN_MAP, FeatureTransform, SphereMap, learn_asinh, learn_standard
 from kmeans_kernel.core.clustering.representatives import Representatives, represent
 from kmeans_kernel.core.kernels.kernels import Kernel
 from kmeans_kernel.core.model.agop import ENOUGH_ROWS, learn_scales
@@ -64,6 +65,9 @@ _POWER_OF_WEIGHT = 1.5
 
 # The most samples whose leave-one-out predictions are computed.
 _MOST_LEFT_OUT = 5000
+
+# The most samples from which a feature transform is learned if nothing is searched.
+_ROWS_OF_TRANSFORM = 10_000
 
 # Training rows and held-out rows of each fold.
 _Parts: TypeAlias = Sequence[tuple[LabelledRows, LabelledRows]]
@@ -112,7 +116,6 @@ def leaves_open(config: TrainingConfig) -> bool:
         isinstance(config.kernel, tuple)
         or config.regularization is None
         or config.feature_scales is not None
-        or config.feature_transform == "asinh"
     )
 
 
@@ -155,7 +158,8 @@ def _as_given(rows: TrainingRows, config: TrainingConfig) -> Tuned:
     kernel, regularization = config.kernel, config.regularization
     if isinstance(kernel, tuple) or regularization is None:
         raise TypeError("the configuration leaves a hyperparameter open")
-    sphere_map = _with_lift(rows, config, PLAIN_MAP)
+    sample = stratified_sample(rows, _ROWS_OF_TRANSFORM, np.random.default_rng(0))
+    sphere_map = _with_lift(rows, config, SphereMap(0.0, None, first_transform(sample, config)))
     return Tuned(kernel, regularization, config.loss or "squared", sphere_map)
 
 
@@ -204,7 +208,8 @@ def _search_by_leave_one_out(
     rows: LabelledRows, config: TrainingConfig, run: Run, near: Candidate | None
 ) -> _Found:
     """Search by closed-form leave-one-out; add one fold, for the logistic loss."""
-    rows = rows.on_sphere(_with_lift(rows, config, PLAIN_MAP))
+    base = SphereMap(0.0, None, first_transform(rows, config))
+    rows = rows.on_sphere(_with_lift(rows, config, base))
     basis = _cluster(rows, config, run)
     left_out = rows.sample(_MOST_LEFT_OUT, run.rng)
     held_out = LeaveOneOut(rows, basis, left_out, run.executor)
@@ -212,7 +217,7 @@ def _search_by_leave_one_out(
     # The logistic loss has no closed form and needs a fold. Its representatives are those of all
     # rows: in large clusters a held-out row hardly moves its centroid.
     rest, held = next(hold_out(rows, _FOLDS, run.rng))
-    return squares, CrossValidation([Fold(rest, basis, held)], ridge_path, run.executor), PLAIN_MAP
+    return squares, CrossValidation([Fold(rest, basis, held)], ridge_path, run.executor), base
 
 
 def _search_by_folds(
@@ -221,15 +226,16 @@ def _search_by_folds(
     """Search by K-fold cross-validation: plain features, then asinh transform, then scales."""
     n_folds = _MORE_FOLDS if len(rows) < _FEW_ROWS else _FOLDS
     parts = list(hold_out(rows, n_folds, run.rng))
-    folds = _cluster_folds(parts, [PLAIN_MAP] * len(parts), config, run)
+    base = SphereMap(0.0, None, first_transform(rows, config))
+    folds = _cluster_folds(parts, [base] * len(parts), config, run)
     best = search(folds, config.kernel, _ridge_lambda(config), near, run.on_event)
-    found = best, folds, PLAIN_MAP
+    found = best, folds, base
     asinh = _learn_transform(rows, config)
     if asinh is not None:
-        transform = SphereMap(0.0, asinh=asinh)
+        transform = SphereMap(0.0, feature_transform=asinh)
         folds = _cluster_folds(parts, [transform] * len(parts), config, run)
         trial = search(folds, config.kernel, _ridge_lambda(config), best, run.on_event)
-        if config.feature_transform == "asinh" or trial.mean_loss < best.mean_loss:
+        if trial.mean_loss < best.mean_loss:
             best, found = trial, (trial, folds, transform)
     if config.feature_scales is None:
         return found
@@ -238,12 +244,21 @@ def _search_by_folds(
     return scaled if config.feature_scales == "learned" or significant else found
 
 
-def _learn_transform(rows: LabelledRows, config: TrainingConfig) -> AsinhTransform | None:
-    """Return the asinh transform to try; None if off, if rows are sparse or without long tails."""
+def first_transform(rows: LabelledRows, config: TrainingConfig) -> FeatureTransform | None:
+    """Return the transform as given, or the one that is tried first; None for rows as they come."""
     if config.feature_transform is None or is_sparse(rows.X):
         return None
-    X, only = np.asarray(rows.X[:]), config.feature_transform == "auto"
-    return learn_asinh(X, rows.row_weights, long_tails_only=only)
+    X = np.asarray(rows.X[:])
+    if config.feature_transform == "asinh":
+        return learn_asinh(X, rows.row_weights, long_tails_only=False)
+    return learn_standard(X, rows.row_weights)
+
+
+def _learn_transform(rows: LabelledRows, config: TrainingConfig) -> FeatureTransform | None:
+    """Return the asinh transform to try; None if off, if rows are sparse or without long tails."""
+    if config.feature_transform != "auto" or is_sparse(rows.X):
+        return None
+    return learn_asinh(np.asarray(rows.X[:]), rows.row_weights, long_tails_only=True)
 
 
 def _cluster_folds(
