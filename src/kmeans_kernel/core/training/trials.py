@@ -1,0 +1,325 @@
+"""Trials of hyperparameters on held-out samples, in float32.
+
+A trial fits a kernel machine with few landmarks to the training samples of each fold and predicts
+the held-out samples. Cosines, kernel values, whitened features and their products are float32: the
+held-out scores differ from those of float64 by less than 1e-2, far less than the sampling error of
+a few hundred held-out samples, and a trial takes a third of the time. Matrices of order m, which
+are factored, stay float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+
+from kmeans_kernel.core.arrays.execution import SERIAL, Executor
+from kmeans_kernel.core.arrays.matrices import Array, IntArray, Matrix, dense
+from kmeans_kernel.core.arrays.rows import LabelledRows, water_fill
+from kmeans_kernel.core.clustering.spherical_kmeans import cluster
+from kmeans_kernel.core.kernels.kernels import Kernel
+from kmeans_kernel.core.model.agop import learn_scales
+from kmeans_kernel.core.model.fitted_model import FittedModel
+from kmeans_kernel.core.model.temperature import brier_losses
+from kmeans_kernel.core.solvers.logistic import LogisticProblem
+from kmeans_kernel.core.solvers.nystrom import (
+    FeatureBlocks,
+    NormalEquations,
+    NystromBasis,
+    Solution,
+    identity,
+)
+from kmeans_kernel.core.training.config import Loss
+from kmeans_kernel.core.training.search import downhill, squared_losses
+
+# Lloyd iterations of the K-means of a trial, and its tolerance: landmarks near the end of K-means
+# rank hyperparameters as well as landmarks at its end.
+_ITERATIONS, _TOLERANCE = 8, 1e-4
+
+# The regularization is 10^(k/2), with k in this range; the first k that is tried.
+POWERS, FIRST_POWER = (-18, 2), -8
+
+# The most L-BFGS steps of a trial, and its tolerance.
+_TRIAL_STEPS, _TRIAL_TOLERANCE = 40, 1e-4
+
+# Number of rows over which the gradients of a trial are averaged.
+_ROWS_OF_GRADIENTS = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class TrialFold:
+    """Training and held-out samples of a fold on the unit sphere, and the landmarks.
+
+    Attributes
+    ----------
+    train, test : the samples; their map to the sphere is that of the fold
+    train_unit, test_unit : (n, d) float32 unit rows of both
+    landmarks : (m, d) float32 unit rows
+    """
+
+    train: LabelledRows
+    test: LabelledRows
+    train_unit: Matrix
+    test_unit: Matrix
+    landmarks: Array
+
+    @classmethod
+    def of(cls, train: LabelledRows, test: LabelledRows, n_landmarks: int) -> TrialFold:
+        """Map the samples to the sphere, and cluster the training samples of each class."""
+        unit = train.directions(dtype=np.float32)
+        q = water_fill(train.class_sizes, n_landmarks)
+        centroids = [
+            _centroids(unit[mine], None if train.weights is None else train.weights[mine], q, k)
+            for k in range(len(train.classes))
+            if len(mine := np.flatnonzero(train.codes == k))
+        ]
+        test_unit = test.directions(dtype=np.float32)
+        return cls(train, test, unit, test_unit, np.concatenate(centroids))
+
+    def whiten(self, kernel: Kernel) -> WhitenedFold:
+        """Compute the whitened features of all samples for one kernel."""
+        basis = NystromBasis.of(self.landmarks, kernel, dtype=np.float32)
+        train = basis.features(self.train_unit)
+        held = [(train, self.train.codes, self.train.row_weights)]
+        features = FeatureBlocks(self.train, basis.features, identity, identity, SERIAL, held)
+        return WhitenedFold(
+            self,
+            basis,
+            features,
+            basis.features(self.test_unit),
+            NormalEquations.of(features),
+        )
+
+
+def _centroids(unit: Matrix, weights: Array | None, q: int, seed: int) -> Array:
+    """Cluster the unit rows of a class, with a fixed seed: trials differ by their setting alone."""
+    if unit.shape[0] <= q:
+        return dense(unit)
+    rng = np.random.default_rng(seed)
+    return cluster(
+        unit, q, init="random", tol=_TOLERANCE, max_iter=_ITERATIONS, rng=rng, weights=weights
+    ).centroids
+
+
+@dataclass(frozen=True, eq=False)
+class WhitenedFold:
+    """A fold with the whitened features of one kernel: fits at any λ, with either loss.
+
+    Attributes
+    ----------
+    fold : the samples
+    basis : landmarks and the factor of their kernel matrix
+    features : whitened features of the training samples
+    test : (n, m) whitened features of the held-out samples
+    equations : the normal equations of the training samples
+    """
+
+    fold: TrialFold
+    basis: NystromBasis
+    features: FeatureBlocks
+    test: Array
+    equations: NormalEquations
+
+    def ridge(self, regularization: float) -> Solution:
+        """Fit ridge regression."""
+        return self.equations.solve(regularization)[0]
+
+    def logistic(self, regularization: float, start: Solution | None) -> Solution:
+        """Fit logistic regression, from the solution of another λ if there is one."""
+        return self._logistic_problem.solve(
+            regularization, start, tolerance=_TRIAL_TOLERANCE, most_steps=_TRIAL_STEPS
+        )
+
+    @cached_property
+    def _logistic_problem(self) -> LogisticProblem:
+        return LogisticProblem(self.features, self.equations.mean_z, self.equations.covariance())
+
+    def scores(self, solution: Solution) -> Array:
+        """Return the (n, K) scores of the held-out samples, in float64."""
+        products = self.test @ solution.coefficients.astype(self.test.dtype)
+        return np.asarray(products.astype(np.float64) + solution.intercept)
+
+    def learn_scales(self, regularization: float) -> Array:
+        """Return feature scales (AGOP) of the ridge regression at one λ."""
+        solution, train = self.ridge(regularization), self.fold.train
+        model = FittedModel(
+            directions=self.basis.directions,
+            representative_classes=np.zeros(len(self.basis.directions), dtype=np.intp),
+            representative_counts=np.ones(len(self.basis.directions), dtype=np.intp),
+            dual_coef=self.basis.dual(solution.coefficients),
+            intercept=solution.intercept,
+            kernel=self.basis.kernel,
+            sphere_map=train.sphere_map,
+            classes=train.classes,
+        )
+        some = np.arange(0, len(train), -(-len(train) // _ROWS_OF_GRADIENTS))
+        return learn_scales(model, train.X[some], train.row_weights[some])
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """Hyperparameters with the predictions of the held-out samples.
+
+    Attributes
+    ----------
+    problem : the folds
+    kernel, power, loss : the kernel; k of the regularization 10^(k/2); the loss
+    regularization : 10^(k/2), or the value that was given
+    whitened : the folds with the whitened features of the kernel
+    scores : (n, K) scores of the held-out samples, fold after fold
+    losses : (n,) squared errors against one-hot targets for the squared loss, else Brier scores
+    """
+
+    problem: TrialProblem
+    kernel: Kernel
+    power: int
+    regularization: float
+    loss: Loss
+    whitened: Sequence[WhitenedFold]
+    scores: Array
+    losses: Array
+
+    @property
+    def mean_loss(self) -> float:
+        """The weighted mean of the losses."""
+        return float(np.average(self.losses, weights=self.problem.weights))
+
+    @cached_property
+    def brier(self) -> Array:
+        """The (n,) Brier scores after temperature scaling: comparable between the losses."""
+        if self.loss == "logistic":
+            return self.losses
+        return brier_losses(self.scores, self.problem.codes, self.problem.weights)
+
+    @property
+    def mean_brier(self) -> float:
+        """The weighted mean of the Brier scores."""
+        return float(np.average(self.brier, weights=self.problem.weights))
+
+    @property
+    def error(self) -> float:
+        """The weighted misclassification rate of the held-out samples."""
+        wrong = self.scores.argmax(axis=1) != self.problem.codes
+        return float(np.average(wrong, weights=self.problem.weights))
+
+    @property
+    def width(self) -> int | None:
+        """The k of 2γ = 2ᵏ, rounded; None for a kernel without γ."""
+        gamma = getattr(self.kernel, "gamma", None)
+        return None if gamma is None else round(float(np.log2(2.0 * gamma)))
+
+    def learn_scales(self) -> list[Array]:
+        """Return the feature scales of each fold, learned from its training samples."""
+        regularization = self.regularization
+        return self.problem.executor.map(
+            lambda fold: fold.learn_scales(regularization), self.whitened
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class TrialProblem:
+    """Folds of a small problem; the held-out samples are counted fold after fold.
+
+    Attributes
+    ----------
+    folds : the folds
+    executor : runs trials and folds
+    """
+
+    folds: Sequence[TrialFold]
+    executor: Executor = SERIAL
+
+    @cached_property
+    def codes(self) -> IntArray:
+        """Positions of the classes of the held-out samples."""
+        return np.concatenate([fold.test.codes for fold in self.folds])
+
+    @cached_property
+    def weights(self) -> Array:
+        """Weights of the held-out samples."""
+        return np.concatenate([fold.test.row_weights for fold in self.folds])
+
+    @property
+    def fitted_weight(self) -> float:
+        """Total weight of the training samples, averaged over the folds."""
+        return float(np.mean([fold.train.total_weight for fold in self.folds]))
+
+    def whiten(self, kernels: Sequence[Kernel]) -> list[list[WhitenedFold]]:
+        """Whiten all folds for each kernel, in parallel."""
+        pairs = [(fold, kernel) for kernel in kernels for fold in self.folds]
+        whitened = iter(self.executor.map(lambda pair: pair[0].whiten(pair[1]), pairs))
+        return [[next(whitened) for _ in self.folds] for _ in kernels]
+
+    def try_squared(
+        self, kernels: Sequence[Kernel], regularization: float | None, power: int
+    ) -> list[Trial]:
+        """Try kernels with the squared loss; walk over λ from 10^(power/2) if it is open."""
+        folds = self.whiten(kernels)
+        pairs = list(zip(kernels, folds, strict=True))
+        return self.executor.map(lambda one: self._squared(*one, regularization, power), pairs)
+
+    def _squared(
+        self,
+        kernel: Kernel,
+        folds: Sequence[WhitenedFold],
+        regularization: float | None,
+        power: int,
+    ) -> Trial:
+        found: list[Trial] = []
+        for k, value, losses in _walk(regularization, power, 1):
+            scores = np.concatenate([fold.scores(fold.ridge(value)) for fold in folds])
+            errors = squared_losses(scores, self.codes, self.weights)
+            found.append(Trial(self, kernel, k, value, "squared", folds, scores, errors))
+            losses.append(found[-1].mean_loss)
+        return min(found, key=lambda trial: trial.mean_loss)
+
+    def try_logistic(self, near: Sequence[Trial], regularization: float | None) -> list[Trial]:
+        """Try the logistic loss with the kernels of other trials of this problem."""
+        return self.executor.map(lambda trial: self._logistic(trial, regularization), near)
+
+    def _logistic(self, near: Trial, regularization: float | None) -> Trial:
+        """Walk over λ in steps of a power of ten; each fit starts from the last solution."""
+        found: list[Trial] = []
+        solutions: list[Solution | None] = [None] * len(near.whitened)
+        for k, value, losses in _walk(regularization, near.power, 2):
+            solutions = [
+                fold.logistic(value, start)
+                for fold, start in zip(near.whitened, solutions, strict=True)
+            ]
+            scores = np.concatenate(
+                [
+                    fold.scores(cast(Solution, solution))
+                    for fold, solution in zip(near.whitened, solutions, strict=True)
+                ]
+            )
+            brier = brier_losses(scores, self.codes, self.weights)
+            trial = replace(
+                near, power=k, regularization=value, loss="logistic", scores=scores, losses=brier
+            )
+            found.append(trial)
+            losses.append(trial.mean_loss)
+        return min(found, key=lambda trial: trial.mean_loss)
+
+
+def _walk(
+    regularization: float | None, power: int, stride: int
+) -> Iterator[tuple[int, float, list[float]]]:
+    """Yield k, the regularization, and a list to which the caller appends the loss."""
+    losses: list[float] = []
+    if regularization is not None:
+        yield power, regularization, losses
+        return
+    walk = downhill(min(max(power, POWERS[0]), POWERS[1]), *POWERS, stride)
+    k = next(walk)
+    while k is not None:
+        yield k, 10.0 ** (k / 2), losses
+        k = walk.send(losses[-1])
+
+
+def kernel_at(family: Kernel, width: int) -> Kernel:
+    """Return the kernel of a family with 2γ = 2^width."""
+    tried: Any = replace(cast(Any, family), gamma=2.0 ** (width - 1))
+    return cast(Kernel, tried)
