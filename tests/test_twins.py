@@ -36,7 +36,8 @@ TWINS = {
     "arrays.sphere": {
         "unit_rows": "sphere.unit_rows",
         "unlift": "sphere.unlift",
-        "learn_asinh": "asinh.learn_and_apply",
+        "learn_standard": "feature_transforms.standardise",
+        "learn_asinh": "feature_transforms.asinh",
     },
     "clustering.assignment": {
         "assign": "spherical_kmeans.assign",

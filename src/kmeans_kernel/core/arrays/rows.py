@@ -245,7 +245,7 @@ class LabelledRows:
         return sum_over(part, self.blocks(), executor, self.at)
 
     def length_sums(self) -> LengthSums:
-        """Return the sums of squared lengths, after the asinh transform and feature scales."""
+        """Return the sums of squared lengths, after the feature transform and feature scales."""
         scales, lengths = self.sphere_map.scales, np.empty(len(self))
         for rows in row_blocks(len(self), row_width(self.X)):
             with np.errstate(over="ignore"):
