@@ -289,7 +289,7 @@ BAD_PARAMETERS = [
     ("gamma", "scale", "a number above 0 and at most 1e\\+06, got 'scale'"),
     ("fit_on", "rows", "one of 'samples', 'representatives', got 'rows'"),
     ("n_jobs", 0, "a whole number other than 0, or None, got 0"),
-    ("feature_transform", True, "one of 'auto', 'asinh', got True"),
+    ("feature_transform", True, "one of 'auto', 'standard', 'asinh', got True"),
     ("feature_scales", "yes", "one of 'auto', 'learned', got 'yes'"),
     ("class_weight", "even", "a dict from labels to weights, 'balanced' or None, got 'even'"),
     (
