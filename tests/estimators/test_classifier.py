@@ -425,7 +425,7 @@ def test_a_large_badly_conditioned_model_scores_in_float64(rng):
         fit_on="representatives",
         feature_scales=None,
     )
-    assert found.representatives_.dtype == np.float32
+    assert found.model_.directions.dtype == np.float32
     assert found.score(X, y) > 0.9
 
 
