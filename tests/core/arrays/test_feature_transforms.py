@@ -68,7 +68,9 @@ def test_standardised_rows_do_not_depend_on_shift_and_unit(shift, factor, rng):
     X = rng.normal(size=(40, 3))
     moved = factor * (X + shift)
     found = learn("standard", moved).apply(moved)
-    np.testing.assert_allclose(found, learn("standard", X).apply(X), atol=1e-15 * abs(shift) + 1e-14)
+    np.testing.assert_allclose(
+        found, learn("standard", X).apply(X), atol=1e-15 * abs(shift) + 1e-14
+    )
 
 
 def test_a_feature_that_is_constant_up_to_rounding_is_not_magnified():
