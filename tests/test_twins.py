@@ -36,7 +36,8 @@ TWINS = {
     "arrays.sphere": {
         "unit_rows": "sphere.unit_rows",
         "unlift": "sphere.unlift",
-        "learn_asinh": "asinh.learn_and_apply",
+        "learn_standard": "feature_transforms.standardise",
+        "learn_asinh": "feature_transforms.asinh",
     },
     "clustering.assignment": {
         "assign": "spherical_kmeans.assign",
@@ -162,7 +163,7 @@ REASONS = {
     "training.train": {"train": _ORDER, "refuse_out_of_core": _LINE},
     "training.tuning": {
         "restrict_to_width": _LINE, "leaves_open": _LINE, "tune": _ORDER, "rescale": _LINE,
-        "smaller_problem": _CHANCE,
+        "smaller_problem": _CHANCE, "first_transform": _ORDER,
     },
 }  # fmt: skip
 

@@ -1,5 +1,6 @@
 import pickle
 import sys
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
@@ -25,6 +26,7 @@ PAPER = {
     "regularization": 1e-6,
     "lift": 0.0,
     "feature_scales": None,
+    "feature_transform": None,
 }
 
 # Where the choice is not what is tested.
@@ -60,10 +62,9 @@ def test_attributes_define_the_scores(table, options):
     X, y = table
     found = fit(X, y, **options)
     lift = found.lift_
-    scales = np.ones(10) if found.feature_scales_ is None else found.feature_scales_
-    directions = np.hstack([scales * found.representatives_, np.full((60, 1), lift)])
-    directions = directions[:, : 11 if lift else 10]
-    directions = directions / np.linalg.norm(directions, axis=1, keepdims=True)
+    transform = found.model_.sphere_map.feature_transform
+    where = lift, found.feature_scales_, None if transform is None else asdict(transform)
+    directions = np.array(naive_model.on_sphere(found.representatives_, *where))
 
     def kernel(cosine):
         if found.kernel == "poly":
@@ -71,7 +72,7 @@ def test_attributes_define_the_scores(table, options):
         return getattr(naive_kernels, NAIVE[found.kernel_])(cosine, found.gamma_)
 
     expected = naive_model.scores(
-        scales * X[:20], directions, found.dual_coef_, found.intercept_, kernel, lift
+        X[:20], directions, found.dual_coef_, found.intercept_, kernel, *where
     )
     np.testing.assert_allclose(found.decision_function(X[:20]), expected, atol=1e-6)
     if found.fit_on == "representatives":
@@ -275,7 +276,7 @@ def test_a_large_model_keeps_float32(rng):
     y = (X[:, 0] * X[:, 1] > 0).astype(int)
     found = fit(X, y, 2000, gamma=1.0, lift=1.0, regularization=1e-6, feature_scales=None)
     assert len(found.representatives_) > 2048
-    assert found.representatives_.dtype == np.float32
+    assert found.model_.directions.dtype == np.float32
     assert found.relative_residual_ <= 1e-4
     assert found.score(X, y) > 0.95
 
@@ -289,7 +290,7 @@ BAD_PARAMETERS = [
     ("gamma", "scale", "a number above 0 and at most 1e\\+06, got 'scale'"),
     ("fit_on", "rows", "one of 'samples', 'representatives', got 'rows'"),
     ("n_jobs", 0, "a whole number other than 0, or None, got 0"),
-    ("feature_transform", True, "one of 'auto', 'asinh', got True"),
+    ("feature_transform", True, "one of 'auto', 'standard', 'asinh', got True"),
     ("feature_scales", "yes", "one of 'auto', 'learned', got 'yes'"),
     ("class_weight", "even", "a dict from labels to weights, 'balanced' or None, got 'even'"),
     (
@@ -424,7 +425,7 @@ def test_a_large_badly_conditioned_model_scores_in_float64(rng):
         fit_on="representatives",
         feature_scales=None,
     )
-    assert found.representatives_.dtype == np.float32
+    assert found.model_.directions.dtype == np.float32
     assert found.score(X, y) > 0.9
 
 

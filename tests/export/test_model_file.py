@@ -52,6 +52,8 @@ ESTIMATORS = {
     "on representatives": classifier(fit_on="representatives"),
     "weighted": classifier(class_weight={0: 1.0, np.int64(1): 2.5}, feature_scales="learned"),
     "asinh": classifier(feature_transform="asinh"),
+    "standard": classifier(feature_transform="standard"),
+    "as they come": classifier(feature_transform=None),
     "patterns": image_classifier(3, random_state=0),
     "gradients": make_pipeline(Deskewer((8, 8)), OrientedGradients(stride=3), classifier()),
     "scaled": make_pipeline(StandardScaler(), classifier(gamma=np.float32(0.5))),
@@ -288,6 +290,9 @@ def at_classifier(change):
         (lambda c: c["kernel"].update(gamma=-1), "gamma of the kernel .* got -1"),
         (lambda c: c.update(lift="x"), "lift is 'x'"),
         (lambda c: c.update(temperature=0.0), "temperature is 0"),
+        (lambda c: c.update(feature_transform="log"), "feature transform is 'log'"),
+        (lambda c: c.update(feature_transform=None), "no part of it names.*transform_centers"),
+        (lambda c: c.pop("feature_transform"), "KeyError"),
         (lambda c: c["classes"].update(values=[0, 0]), "differ"),
         (lambda c: c["classes"].update(values=[0, 1, 2]), "dual_coef"),
         (lambda c: c["classes"].update(dtype="O"), "labels are of type object"),
@@ -325,6 +330,14 @@ def test_a_header_that_lies_is_refused(change, message, saved):
         (lambda a: {k: v.astype(np.float16) if "dual" in k else v for k, v in a.items()},
          "float64 of shape"),
         (lambda a: {k: v * 0 if "scale_" in k else v for k, v in a.items()}, "not above zero"),
+        (lambda a: {k: -v if "transform_widths" in k else v for k, v in a.items()},
+         "widths and gains of its feature transform are not above zero"),
+        (lambda a: {k: v * 0 if "transform_gains" in k else v for k, v in a.items()},
+         "widths and gains of its feature transform are not above zero"),
+        (lambda a: {k: v + np.inf if "transform_centers" in k else v for k, v in a.items()},
+         "transform_centers' holds values that are not finite"),
+        (lambda a: {k: v[1:] if "transform_widths" in k else v for k, v in a.items()},
+         "transform_widths' should be float64 of shape"),
     ],
 )  # fmt: skip
 def test_arrays_that_do_not_fit_are_refused(change, message, saved):
@@ -355,7 +368,7 @@ def test_arrays_of_types_unknown_to_numpy_are_refused(saved):
     with pytest.raises(ModelFileError):
         load_model(saved)
     header = json.dumps({
-        "__metadata__": {"format": "kmeans-kernel", "version": "3", "estimator": "", "digest": ""},
+        "__metadata__": {"format": "kmeans-kernel", "version": "4", "estimator": "", "digest": ""},
         "x": {"dtype": "BF16", "shape": [1], "data_offsets": [0, 2]},
     }).encode()  # fmt: skip
     saved.write_bytes(struct.pack("<Q", len(header)) + header + b"\0\0")
@@ -369,8 +382,8 @@ def test_an_endless_stream_is_refused():
 
 
 def test_other_versions_and_other_files_are_told(saved, tmp_path):
-    resaved(saved, version="2")
-    with pytest.raises(ModelFileError, match="version '2'.*reads version 3.*that wrote"):
+    resaved(saved, version="3")
+    with pytest.raises(ModelFileError, match="version '3'.*reads version 4.*that wrote"):
         load_model(saved)
     save_file({"weights": np.zeros(3)}, tmp_path / "other")
     with pytest.raises(ModelFileError, match="not a model of kmeans-kernel"):
@@ -378,7 +391,7 @@ def test_other_versions_and_other_files_are_told(saved, tmp_path):
     deep = {"kind": "Pipeline"}
     for _ in range(100):
         deep = {"kind": "Pipeline", "steps": [["a", deep]]}
-    resaved(saved, lambda _: deep, version="3")
+    resaved(saved, lambda _: deep, version="4")
     with pytest.raises(ModelFileError):
         load_model(saved)
 

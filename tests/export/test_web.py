@@ -125,7 +125,8 @@ def test_scores_are_those_of_the_table(name, script):
           const model = new FittedModel({
             directions: flat(one.directions), dualCoef: flat(one.dual_coef),
             intercept: one.intercept, kernel: one.kernel, lift: one.lift,
-            temperature: one.temperature, scales: one.feature_scales, asinh: one.asinh });
+            temperature: one.temperature, scales: one.feature_scales,
+            transform: one.feature_transform });
           return one.rows.map((row) => {
             const values = model.kernelValues(Float64Array.from(row));
             const scores = model.scoresOf(values);

@@ -30,9 +30,12 @@ def scores(tree, arrays, X, place=""):
         last = len(tree["steps"]) - 1
         rows = features(tree, arrays, X, place)
         return scores(tree["steps"][last][1], arrays, rows, f"{place}steps.{last}.")
-    asinh = None
-    if f"{place}asinh_centers" in arrays:
-        asinh = {name: arrays[f"{place}asinh_{name}"] for name in ("centers", "widths", "gains")}
+    transform = None
+    if tree["feature_transform"] is not None:
+        transform = {
+            name: arrays[f"{place}transform_{name}"] for name in ("centers", "widths", "gains")
+        }
+        transform["kind"] = tree["feature_transform"]
     return model.scores(
         X,
         arrays[f"{place}directions"],
@@ -41,7 +44,7 @@ def scores(tree, arrays, X, place=""):
         kernel_function(tree["kernel"]),
         tree["lift"],
         arrays.get(f"{place}feature_scales"),
-        asinh,
+        transform,
     )
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from kmeans_kernel import KMeansKernelClassifier
-from kmeans_kernel.core.arrays.sphere import AsinhTransform, SphereMap
+from kmeans_kernel.core.arrays.sphere import FeatureTransform, SphereMap
 from kmeans_kernel.core.model.fitted_model import FittedModel
 from kmeans_kernel.core.training.train import TrainingResult
 from kmeans_kernel.export.model_file._estimators import build
@@ -34,9 +34,17 @@ def cases(section):
     return {case["name"]: case for case in read()[section]}
 
 
+def feature_transform(tree):
+    """The feature transform of a case, or None."""
+    if tree is None:
+        return None
+    arrays = {name: np.array(tree[name], dtype=float) for name in ("centers", "widths", "gains")}
+    return FeatureTransform(tree["kind"], **arrays)
+
+
 def fitted_model(case):
     """The fitted model of a case."""
-    asinh, scales = case["asinh"], case["feature_scales"]
+    scales = case["feature_scales"]
     return FittedModel(
         directions=np.array(case["directions"], dtype=float),
         representative_classes=np.array(case["representative_classes"], dtype=np.intp),
@@ -47,8 +55,7 @@ def fitted_model(case):
         sphere_map=SphereMap(
             case["lift"],
             None if scales is None else np.array(scales, dtype=float),
-            asinh
-            and AsinhTransform(**{name: np.array(v, dtype=float) for name, v in asinh.items()}),
+            feature_transform(case["feature_transform"]),
         ),
         classes=np.array(case["classes"]),
         temperature=case["temperature"],

@@ -8,7 +8,12 @@ from tests.reference.sphere import unit_rows
 
 _D, _M, _N = 3, 6, 5
 
-_ASINH = {"centers": [0.5, -1.0, 0.0], "widths": [0.3, 2.0, 1.5], "gains": [1.2, 0.7, 0.9]}
+_ASINH = {
+    "kind": "asinh",
+    "centers": [0.5, -1.0, 0.0],
+    "widths": [0.3, 2.0, 1.5],
+    "gains": [1.2, 0.7, 0.9],
+}
 
 _LAPLACE = {"name": "laplacian", "gamma": 0.8}
 
@@ -35,9 +40,9 @@ _CASES = {
         "rows": [_EXACT[0], [5 * x for x in _EXACT[1]], _EXACT[5], [0.1, 0.2, 0.3]],
     },
     "scaled features": {"feature_scales": [0.25, 3.0, 1.5], "lift": 0.75},
-    "asinh": {"asinh": _ASINH, "lift": 0.75, "kernel": {"name": "rbf", "gamma": 0.9}},
+    "asinh": {"feature_transform": _ASINH, "lift": 0.75, "kernel": {"name": "rbf", "gamma": 0.9}},
     "asinh and scales, sharp": {
-        "asinh": _ASINH,
+        "feature_transform": _ASINH,
         "feature_scales": [2.0, 0.5, 1.0],
         "lift": 1.1,
         "temperature": 0.2,
@@ -50,7 +55,7 @@ _CASES = {
     "a row of zeros, lifted": {"rows": [[0.0, 0.0, 0.0], [1.0, 2.0, 3.0]], "lift": 0.75},
     "large and tiny rows": {"rows": _EXTREME},
     "large and tiny rows, lifted": {"rows": _EXTREME, "lift": 0.75},
-    "large and tiny rows, asinh": {"rows": _EXTREME, "asinh": _ASINH, "lift": 0.75},
+    "large and tiny rows, asinh": {"rows": _EXTREME, "feature_transform": _ASINH, "lift": 0.75},
     "a class without representatives": {"classes": [3, 5, 8], "absent": 1},
     "exponential power": {"kernel": _POWER},
     "exponential power, lifted": {"kernel": {**_POWER, "exponent": 0.6}, "lift": 1.5},
@@ -58,6 +63,18 @@ _CASES = {
         "kernel": _POWER,
         "directions": _EXACT,
         "rows": [_EXACT[0], [5 * x for x in _EXACT[1]], _EXACT[5], [0.1, 0.2, 0.3]],
+    },
+    "standardised, seconds and metres": {
+        "feature_transform": {
+            "kind": "standard",
+            "centers": [1.7e9, 5.4e6, 0.5],
+            "widths": [2.5e4, 0.7, 1.5],
+            "gains": [1.0, 1.0, 1.0],
+        },
+        "directions": [[*row, 0.0] for row in _EXACT[:5]] + [[0.0, 0.0, -0.6, 0.8]],
+        "rows": [[1.7e9 + 30720, 5.4e6 - 0.5, 1.0], [1.7e9 - 1280, 5.4e6 + 1, -2.0]],
+        "feature_scales": [2.0, 0.5, 1.0],
+        "lift": 1.5,
     },
 }
 
@@ -89,14 +106,14 @@ def _case(seed, name, absent=None, rows=None, directions=None, **change):
         "classes": classes,
         "temperature": 1.0,
         "feature_scales": None,
-        "asinh": None,
+        "feature_transform": None,
         **change,
         "rows": rows or rng.normal(size=(_N, _D)).round(3).tolist(),
     }
 
 
 def _expected(case):
-    where = case["lift"], case["feature_scales"], case["asinh"]
+    where = case["lift"], case["feature_scales"], case["feature_transform"]
     function = kernel_function(case["kernel"])
     parts = case["rows"], case["directions"], case["dual_coef"]
     scores = twin.scores(*parts, case["intercept"], function, *where)

@@ -117,12 +117,15 @@ class KMeansKernelClassifier(ClassifierMixin, FittedAttributes, BaseEstimator):
         outer product (AGOP), as in recursive feature machines. "auto" learns the factors for up to
         100 features, and keeps them if they predict held-out rows better; "learned" keeps them in
         any case.
-    feature_transform : {"auto", "asinh"} or None, default="auto"
-        Whether to transform each feature by asinh of its deviation from the median, in robust
-        standard deviations, scaled to unit variance, so that a few large values do not dominate the
-        distances. "auto" tries it for up to 100 features if some have long tails and another
-        hyperparameter is searched, and keeps it if it predicts held-out rows better; "asinh" keeps
-        it in any case. Sparse rows are not transformed.
+    feature_transform : {"auto", "standard", "asinh"} or None, default="auto"
+        Transform of each feature, computed in float64 and part of the model. "standard" subtracts
+        the mean and divides by the standard deviation: a shift or another unit of a column changes
+        no prediction. "asinh" is asinh of the deviation from the median, in robust standard
+        deviations, scaled to unit variance: a few large values do not dominate the distances.
+        "auto" standardises dense rows of up to 100 features, as tables have; if some features have
+        long tails and another hyperparameter is searched, it tries "asinh" too, and keeps it if it
+        predicts held-out rows better. Wider rows, such as pixels and embeddings, stay as they come,
+        and so do sparse rows whatever is given. None transforms nothing.
     warm_start : bool, default=False
         Whether K-means starts from the representatives of the last fit, or of a loaded model,
         instead of from rows.
@@ -166,7 +169,7 @@ class KMeansKernelClassifier(ClassifierMixin, FittedAttributes, BaseEstimator):
     feature_scales_ : ndarray of shape (n_features,) or None
         The learned factor of each feature; None if no factors were kept.
     feature_transform_ : str or None
-        The transform of the features, "asinh" or None.
+        The transform of the features, "standard", "asinh" or None.
     held_out_error_ : float or None
         Misclassification rate of held-out rows at the chosen hyperparameters; None if nothing was
         searched. It is a little optimistic, as the hyperparameters were chosen on the same rows.
@@ -226,7 +229,7 @@ class KMeansKernelClassifier(ClassifierMixin, FittedAttributes, BaseEstimator):
         tol: float = 1e-6,
         max_iter: int = 300,
         feature_scales: Literal["auto", "learned"] | None = "auto",
-        feature_transform: Literal["auto", "asinh"] | None = "auto",
+        feature_transform: Literal["auto", "standard", "asinh"] | None = "auto",
         warm_start: bool = False,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         random_state: RandomState = None,
@@ -361,8 +364,10 @@ class KMeansKernelClassifier(ClassifierMixin, FittedAttributes, BaseEstimator):
         representatives, each further row updates the nearest one, and earlier rows are not read
         again. The coefficients are those of the paper's LS-SVM on the representatives, weighted by
         their counts (`fit_on` is ignored), and are computed on first use. Open hyperparameters are
-        chosen on the first batch. Memory does not grow with the number of batches. After `fit`, or
-        with a loaded model, training continues from its representatives.
+        chosen on the first batch. Tables are standardised by the means and standard deviations of
+        the first batch, which should be a typical one; feature scales and asinh are not tried.
+        Memory does not grow with the number of batches. After `fit`, or with a loaded model,
+        training continues from its representatives, with its feature transform and scales.
 
         Parameters
         ----------

@@ -19,13 +19,11 @@ from kmeans_kernel.utils.validation import check_rows_and_labels, check_weights,
 
 
 def continue_from(estimator: Any) -> OnlineModel:
-    """Return the state of online training that continues from a fitted model."""
+    """Return the state of online training that continues from a fitted model.
+
+    The map to the sphere, with its feature transform and feature scales, stays that of the model.
+    """
     result = estimator.result_
-    if result.model.sphere_map.asinh is not None:
-        raise ValueError(
-            "the features of this model are transformed by asinh, which online training cannot go "
-            "on with. Fit it with feature_transform=None first, or start with a new classifier."
-        )
     # λ is the penalty relative to the mean squared error, ε relative to the sum over m
     # representatives: ε = λ m.
     on_representatives = result.online or estimator.fit_on == "representatives"
@@ -43,7 +41,7 @@ def check_batch(
     before: OnlineModel | None,
 ) -> LabelledRows:
     """Return a validated batch, without rows of weight zero, coded by all classes."""
-    _refuse_online(estimator)
+    _refuse_online(estimator, before)
     X, y = check_rows_and_labels(estimator, X, y, reset=before is None)
     check_classification_targets(y)
     named = codes_of(np.asarray(y if classes is None else classes))[0]
@@ -71,7 +69,7 @@ def check_batch(
     return LabelledRows(X[kept], codes[kept], known, None if weights is None else weights[kept])
 
 
-def _refuse_online(estimator: Any) -> None:
+def _refuse_online(estimator: Any, before: OnlineModel | None) -> None:
     """Raise ValueError for parameters that online training does not support."""
     config = config_of(estimator)
     if config.search_size or config.boundary_fraction or estimator.class_weight == "balanced":
@@ -81,22 +79,28 @@ def _refuse_online(estimator: Any) -> None:
             f"{estimator.boundary_fraction!r} and {estimator.class_weight!r}."
         )
     learned = config.feature_scales == "learned" or config.feature_transform == "asinh"
-    if config.loss == "logistic" or learned:
+    if config.loss == "logistic" or (before is None and learned):
         raise ValueError(
-            "partial_fit fits squares to features as they come: loss must not be 'logistic', "
-            "feature_scales not 'learned' and feature_transform not 'asinh'."
+            "partial_fit fits squares, and learns of the features only their means and standard "
+            "deviations in the first batch: loss must not be 'logistic', feature_scales not "
+            "'learned' and feature_transform not 'asinh'. It goes on from a fitted model with any."
         )
 
 
 def start_online(
     estimator: Any, batch: LabelledRows, config: TrainingConfig, executor: Executor
 ) -> OnlineModel:
-    """Return the state before the first batch, with hyperparameters chosen on that batch."""
+    """Return the state before the first batch, with hyperparameters chosen on that batch.
+
+    Tables are standardised by the first batch, and the statistics stay; nothing else is learned of
+    the features.
+    """
+    config = restrict_to_width(config, batch.n_features)
     config = replace(
-        restrict_to_width(config, batch.n_features),
+        config,
         fit_on="representatives",
         feature_scales=None,
-        feature_transform=None,
+        feature_transform=None if config.feature_transform is None else "standard",
         loss="squared",
     )
     run = Run(executor)

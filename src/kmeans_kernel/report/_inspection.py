@@ -19,6 +19,12 @@ from kmeans_kernel.estimators.transformers._pixels import PixelNormalizer
 # Transformers whose output starts with the pixels, so that representatives can be shown as images.
 _KEEP_PIXELS = (PixelNormalizer, FourierFeatures)
 
+# What each transform of the features is for.
+TRANSFORMS_IN_WORDS = {
+    "standard": "units and offsets of the features do not matter",
+    "asinh": "outliers do not set the distances",
+}
+
 
 def classifier_of(estimator: Any) -> KMeansKernelClassifier:
     """Return the K-means kernel classifier of a pipeline or a patch voting classifier."""

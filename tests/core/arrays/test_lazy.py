@@ -57,7 +57,7 @@ def test_each_class_is_made_once(images):
         return classifier.fit(X, labels)
 
     given = {"fit_on": "representatives", "gamma": 1.0, "regularization": 1e-3, "lift": 1.0}
-    given["feature_scales"] = None
+    given |= {"feature_scales": None, "feature_transform": None}
     lazily = fit(LazyRows(make, whole.shape, whole.dtype), **given)
     assert sorted(rows.tolist() for rows in made) == [[k] * (len(whole) // 3) for k in range(3)]
     np.testing.assert_array_equal(lazily.dual_coef_, fit(whole, **given).dual_coef_)

@@ -1,3 +1,5 @@
+from collections import Counter
+
 import numpy as np
 import pytest
 
@@ -47,6 +49,40 @@ def test_classes_are_kept_apart_and_both_zeros_are_equal():
     rows, codes, total = merge_equal_rows(X, np.array([0, 0, 1]), None)
     assert sorted(zip(codes, total, strict=True)) == [(0, 2.0), (1, 1.0)]
     np.testing.assert_array_equal(rows, [[0.0, 1.0]] * 2)
+
+
+def test_merged_rows_are_in_lexicographic_order(rng):
+    X = rng.integers(0, 3, (200, 3)).astype(float)
+    codes = rng.integers(0, 2, 200)
+    rows, of_class, total = merge_equal_rows(X, codes, None)
+    counted = Counter((c, *x) for c, x in zip(codes.tolist(), X.tolist(), strict=True))
+    found = [(c, *x) for c, x in zip(of_class.tolist(), rows.tolist(), strict=True)]
+    assert found == sorted(counted)
+    assert total.tolist() == [counted[key] for key in found]
+
+
+@pytest.mark.parametrize(("factor", "shift"), [(1000.0, 0.0), (1.0, 1e6), (0.001, -7.0)])
+def test_the_order_of_merged_rows_does_not_depend_on_unit_and_offset(factor, shift, rng):
+    X = rng.integers(-3, 3, (200, 4)).astype(float)
+    codes = rng.integers(0, 3, 200)
+    rows, of_class, total = merge_equal_rows(X, codes, None)
+    moved = X.copy()
+    moved[:, 2] = factor * X[:, 2] + shift
+    again = merge_equal_rows(moved, codes, None)
+    rows[:, 2] = factor * rows[:, 2] + shift
+    for one, other in zip((rows, of_class, total), again, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_rows_alike_in_the_features_compared_are_ordered_by_their_values(rng, monkeypatch):
+    monkeypatch.setattr("kmeans_kernel.core.arrays.rows._MOST_COMPARED", 1)
+    X = np.repeat(rng.integers(0, 2, (30, 5)).astype(float), 2, axis=0)
+    codes = np.zeros(60, dtype=int)
+    shuffled = rng.permutation(60)
+    for one, other in zip(
+        merge_equal_rows(X, codes, None), merge_equal_rows(X[shuffled], codes, None), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_colliding_keys_merge_nothing(rng, monkeypatch):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kmeans_kernel.core.arrays.sphere import AsinhTransform, SphereMap, unit_rows
+from kmeans_kernel.core.arrays.sphere import FeatureTransform, SphereMap, unit_rows
 from kmeans_kernel.core.kernels.kernels import ExponentialPower, Gaussian, Laplacian, Polynomial
 from kmeans_kernel.core.model.agop import (
     average_gradient_outer_product,
@@ -14,7 +14,7 @@ from tests.reference import agop as twin
 PLAIN = Gaussian(2.0)
 
 
-def model(rng, kernel=PLAIN, lift=1.0, scales=None, dual=None, asinh=None):
+def model(rng, kernel=PLAIN, lift=1.0, scales=None, dual=None, transform=None):
     points = rng.normal(size=(9, 4))
     return FittedModel(
         directions=unit_rows(points, lift, np.float64, scales),
@@ -23,7 +23,7 @@ def model(rng, kernel=PLAIN, lift=1.0, scales=None, dual=None, asinh=None):
         dual_coef=rng.normal(size=(9, 3)) if dual is None else dual,
         intercept=rng.normal(size=3),
         kernel=kernel,
-        sphere_map=SphereMap(lift, scales, asinh),
+        sphere_map=SphereMap(lift, scales, transform),
         classes=np.arange(3),
     )
 
@@ -48,17 +48,20 @@ def test_squared_gradients_equal_differences(kernel, lift, scaled, rng):
     )
 
 
+@pytest.mark.parametrize("kind", ["standard", "asinh"])
 @pytest.mark.parametrize("lift", [0.0, 1.5])
-def test_gradients_are_by_the_features_after_the_asinh_transform(lift, rng):
-    asinh = AsinhTransform(rng.normal(size=4), rng.uniform(0.5, 2, 4), rng.uniform(0.5, 2, 4))
-    found, X, weights = model(rng, lift=lift, asinh=asinh), rng.normal(size=(20, 4)), np.ones(20)
+def test_gradients_are_by_the_features_after_the_transform(lift, kind, rng):
+    widths, gains = rng.uniform(0.5, 2, (2, 4))
+    transform = FeatureTransform(kind, rng.normal(size=4), widths, gains)
+    found = model(rng, lift=lift, transform=transform)
+    X, weights = rng.normal(size=(20, 4)), np.ones(20)
 
     def scores(transformed):
-        return found.scores(asinh.invert(transformed))
+        return found.scores(transform.invert(transformed))
 
-    expected = twin.squared_gradients(scores, asinh.apply(X))
+    expected = twin.squared_gradients(scores, transform.apply(X))
     np.testing.assert_allclose(squared_gradients(found, X), expected, rtol=1e-5, atol=1e-7)
-    outer = twin.average_gradient_outer_product(scores, asinh.apply(X), weights)
+    outer = twin.average_gradient_outer_product(scores, transform.apply(X), weights)
     np.testing.assert_allclose(
         average_gradient_outer_product(found, X, weights), outer, rtol=1e-5, atol=1e-7
     )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kmeans_kernel.core.arrays.execution import SERIAL
-from kmeans_kernel.core.arrays.sphere import AsinhTransform, SphereMap, unit_rows
+from kmeans_kernel.core.arrays.sphere import FeatureTransform, SphereMap, unit_rows
 from kmeans_kernel.core.kernels.kernels import Polynomial
 from kmeans_kernel.core.model.fitted_model import FittedModel, margins
 from kmeans_kernel.utils.threads import ThreadExecutor
@@ -12,14 +12,21 @@ from tests.reference import kernels as naive_kernels
 from tests.reference import model as twin
 
 SCALES = [0.5, 2.0, 1.0]
-ASINH = {"centers": [0.5, -1.0, 0.0], "widths": [0.3, 2.0, 1.5], "gains": [1.2, 0.7, 0.9]}
+ASINH = {
+    "kind": "asinh",
+    "centers": np.array([0.5, -1.0, 0.0]),
+    "widths": np.array([0.3, 2.0, 1.5]),
+    "gains": np.array([1.2, 0.7, 0.9]),
+}
+STANDARD = {**ASINH, "kind": "standard"}
+TRANSFORMS = [(None, None), (SCALES, None), (None, ASINH), (SCALES, ASINH), (SCALES, STANDARD)]
 
 
 def model(
-    lift=0.0, dtype=np.float64, m=8, d=3, n_classes=3, temperature=0.5, scales=None, asinh=None
+    lift=0.0, dtype=np.float64, m=8, d=3, n_classes=3, temperature=0.5, scales=None, transform=None
 ):
     rng = np.random.default_rng(0)
-    transform = asinh and AsinhTransform(**{name: np.array(v) for name, v in asinh.items()})
+    transform = None if transform is None else FeatureTransform(**transform)
     return FittedModel(
         directions=unit_rows(rng.normal(size=(m, d)), lift, dtype),
         representative_classes=np.arange(m) % n_classes,
@@ -38,20 +45,18 @@ def cubed(cosine):
 
 
 @pytest.mark.parametrize("executor", [SERIAL, ThreadExecutor(2)], ids=["serial", "threads"])
-@pytest.mark.parametrize(
-    ("scales", "asinh"), [(None, None), (SCALES, None), (None, ASINH), (SCALES, ASINH)]
-)
+@pytest.mark.parametrize(("scales", "transform"), TRANSFORMS)
 @pytest.mark.parametrize("lift", [0.0, 1.5])
 @pytest.mark.parametrize("columns", [1024, 3])
 def test_scores_and_probabilities_equal_the_twin(
-    lift, scales, asinh, columns, executor, monkeypatch
+    lift, scales, transform, columns, executor, monkeypatch
 ):
     monkeypatch.setattr("kmeans_kernel.core.arrays.matrices.BLOCK_ENTRIES", 4 * columns)
     monkeypatch.setattr("kmeans_kernel.core.model.fitted_model._BLOCK_COLUMNS", columns)
     monkeypatch.setattr("kmeans_kernel.core.model.fitted_model._BLOCK_ROWS", 2)
     X = np.vstack([np.random.default_rng(1).normal(size=(9, 3)), np.zeros((1, 3))])
-    fitted = model(lift, scales=scales, asinh=asinh)
-    directions, dual_coef, where = fitted.directions, fitted.dual_coef, (lift, scales, asinh)
+    fitted = model(lift, scales=scales, transform=transform)
+    directions, dual_coef, where = fitted.directions, fitted.dual_coef, (lift, scales, transform)
     expected = twin.scores(X, directions, dual_coef, fitted.intercept, cubed, *where)
     found = fitted.scores(X, executor)
     np.testing.assert_allclose(found, expected, atol=1e-12)
@@ -94,7 +99,7 @@ def test_scores_are_float64_where_the_error_of_float32_is_large():
 
 
 def test_model_cannot_be_changed():
-    fitted = model(1.5, scales=SCALES, asinh=ASINH)
+    fitted = model(1.5, scales=SCALES, transform=ASINH)
     with pytest.raises(dataclasses.FrozenInstanceError):
         fitted.sphere_map = SphereMap(1.0)
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -102,25 +107,23 @@ def test_model_cannot_be_changed():
     for array in (
         fitted.dual_coef,
         fitted.sphere_map.scales,
-        fitted.sphere_map.asinh.centers,
-        fitted.sphere_map.asinh.widths,
-        fitted.sphere_map.asinh.gains,
+        fitted.sphere_map.feature_transform.centers,
+        fitted.sphere_map.feature_transform.widths,
+        fitted.sphere_map.feature_transform.gains,
     ):
         with pytest.raises(ValueError, match="read-only"):
             array[...] = 1.0
 
 
-@pytest.mark.parametrize(
-    ("scales", "asinh"), [(None, None), (SCALES, None), (None, ASINH), (SCALES, ASINH)]
-)
-def test_representatives_are_points_of_the_input_space(scales, asinh):
-    fitted = model(lift=2.0, scales=scales, asinh=asinh)
+@pytest.mark.parametrize(("scales", "transform"), TRANSFORMS)
+def test_representatives_are_points_of_the_input_space(scales, transform):
+    fitted = model(lift=2.0, scales=scales, transform=transform)
     assert fitted.representatives.shape == (8, 3)
-    naive = twin.on_sphere(fitted.representatives, 2.0, scales, asinh)
+    naive = twin.on_sphere(fitted.representatives, 2.0, scales, transform)
     np.testing.assert_allclose(naive, fitted.directions, atol=1e-12)
     mapped = fitted.sphere_map.apply(fitted.representatives, np.float64)
     np.testing.assert_allclose(mapped, fitted.directions, atol=1e-12)
-    if scales is None and asinh is None:
+    if scales is None and transform is None:
         lifted = unit_rows(fitted.representatives, 2.0, np.float64)
         np.testing.assert_allclose(lifted, fitted.directions, atol=1e-12)
 

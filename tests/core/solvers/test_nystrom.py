@@ -1,3 +1,4 @@
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -305,6 +306,38 @@ def test_factor_has_the_ridge_that_was_asked_for_unless_rounding_needs_more(rng)
     added = np.diag(found @ found.T - lost)
     np.testing.assert_allclose(added, added[0])
     assert 1e-5 < added[0] < 1e-3
+
+
+def test_factor_of_a_matrix_of_zeros_ends():
+    found = factor_with_ridge(np.zeros((3, 3)), 0.0)
+    assert 0 < found[0, 0] < 1e-6
+
+
+def test_kernel_matrix_that_rounding_makes_indefinite_is_factored(monkeypatch):
+    """Without the raised nugget LAPACK refuses: "5-th leading minor not positive definite"."""
+
+    def indefinite(directions, kernel, executor):
+        del kernel, executor
+        values = np.full(len(directions), 1.0)
+        values[4] = -3e-7
+        return np.diag(values)
+
+    monkeypatch.setattr("kmeans_kernel.core.solvers.nystrom.kernel_matrix", indefinite)
+    basis = NystromBasis.of(np.eye(6), Gaussian(1.0))
+    assert 0 < basis.factor[4, 4] ** 2 <= 1e-6
+    np.testing.assert_allclose(basis.factor[0, 0] ** 2, 1 + 1e-6, rtol=1e-9)
+
+
+def test_normal_equations_that_rounding_makes_indefinite_are_solved(problem):
+    basis, U, Y, weights, *_ = problem
+    equations = equations_of(basis.features(U), Y, weights)
+    less = replace(equations, zz=equations.zz - 1e-12 * equations.weight * np.eye(12))
+    flat = replace(less, zz=np.outer(less.z, less.z) / less.weight - 1e-14 * np.eye(12))
+    for one in (less, flat):
+        solution, triangle = one.solve(1e-18)
+        assert np.isfinite(solution.coefficients).all()
+        added = np.diag(np.tril(triangle) @ np.tril(triangle).T) - np.diag(one.covariance())
+        assert (added < 1e-12).all()
 
 
 def test_normal_equations_add_up_and_weights_are_repetitions(problem):

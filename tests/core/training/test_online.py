@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.datasets import make_blobs
 
 from kmeans_kernel import KMeansKernelClassifier, load_model, save_model
@@ -109,6 +110,43 @@ def test_online_training_goes_on_from_a_fit_and_a_fit_starts_anew(data, fit_on, 
     assert found.fit(X[:50], y[:50]).representative_counts_.sum() == 50
 
 
+@pytest.mark.parametrize("options", [{}, {"feature_transform": "standard"}])
+def test_tables_are_standardised_by_the_first_batch(data, options):
+    X, y = data
+    found, moved = run(X, y, **options), run(1000 * X + 1e7, y, **options)
+    assert found.feature_transform_ == "standard"
+    transform = found.model_.sphere_map.feature_transform
+    np.testing.assert_allclose(transform.centers, X[:100].mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(transform.widths, X[:100].std(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(
+        moved.predict_proba(1000 * X + 1e7), found.predict_proba(X), atol=1e-6
+    )
+
+
+def test_rows_that_are_no_table_are_not_standardised(data, rng):
+    X, y = data
+    wide = np.hstack([X, rng.normal(size=(len(X), 95))])
+    for rows, options in (
+        (wide, {}),
+        (sparse.csr_array(X), {"feature_transform": "standard"}),
+        (X, {"feature_transform": None}),
+    ):
+        found = KMeansKernelClassifier(8, random_state=0, **GIVEN, **options)
+        assert found.partial_fit(rows, y).feature_transform_ is None
+
+
+@pytest.mark.parametrize(
+    "options", [{"feature_transform": "asinh"}, {"feature_scales": "learned"}], ids=str
+)
+def test_online_training_goes_on_with_the_features_of_a_fit(data, options):
+    X, y = data
+    found = KMeansKernelClassifier(8, random_state=0, **{**GIVEN, **options}).fit(X[:600], y[:600])
+    before = found.model_.sphere_map
+    found.partial_fit(X[600:], y[600:])
+    assert found.model_.sphere_map is before
+    assert found.score(X, y) > 0.9
+
+
 def test_a_refused_batch_leaves_the_model_as_it_was(data):
     X, y = data
     found = KMeansKernelClassifier(8, **GIVEN).fit(X, y)
@@ -121,8 +159,9 @@ def test_a_refused_batch_leaves_the_model_as_it_was(data):
 def test_equal_rows_take_one_representative(data):
     X, y = data
     first = np.concatenate([np.repeat(np.flatnonzero(y == k)[:1], 30) for k in range(3)])
-    found = KMeansKernelClassifier(8, **GIVEN).partial_fit(X[first], y[first])
-    found.partial_fit(X, y)
+    # three rows are too few to standardise by
+    found = KMeansKernelClassifier(8, feature_transform=None, **GIVEN)
+    found.partial_fit(X[first], y[first]).partial_fit(X, y)
     assert found.score(X, y) > 0.9
     assert np.sort(found.representative_counts_)[3:].min() > 1
 

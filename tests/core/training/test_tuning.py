@@ -38,7 +38,7 @@ def test_a_config_that_leaves_nothing_open_is_taken_as_given():
     events = []
     given = tune(rows, closed, Run(on_event=events.append))
     assert (given.kernel, given.regularization, given.sphere_map.lift) == (Gaussian(1.0), 0.1, 2.0)
-    assert (given.sphere_map.scales, given.sphere_map.asinh) == (None, None)
+    assert (given.sphere_map.scales, given.sphere_map.feature_transform) == (None, None)
     assert given.loss == "squared"
     assert (given.temperature, given.held_out_error, given.squares) == (None, None, None)
     assert events == []
@@ -46,13 +46,16 @@ def test_a_config_that_leaves_nothing_open_is_taken_as_given():
     lifted = tune(rows, replace(closed, lift=None, loss=None), Run())
     assert lifted.sphere_map.lift == with_typical_lift(rows, PLAIN_MAP).lift
     assert lifted.loss == "squared"
-    assert not leaves_open(replace(closed, feature_transform="auto"))
+    # neither does a feature transform
+    for name, kind in (("auto", "standard"), ("standard", "standard"), ("asinh", "asinh")):
+        transformed = replace(closed, feature_transform=name)
+        assert not leaves_open(transformed)
+        assert tune(rows, transformed, Run()).sphere_map.feature_transform.kind == kind
     for missing in (
         {"kernel": (Gaussian(1.0),)},
         {"regularization": None},
         {"feature_scales": "auto"},
         {"feature_scales": "learned"},
-        {"feature_transform": "asinh"},
     ):
         assert leaves_open(replace(closed, **missing))
         assert tune(rows, replace(closed, **missing), Run()).held_out_error is not None

@@ -73,6 +73,8 @@ def inspect(
 
 def print_description(found: dict[str, Any]) -> None:
     """Print the description of a model."""
+    from kmeans_kernel.report._inspection import TRANSFORMS_IN_WORDS
+
     facts = RichTable(box=None, show_header=False)
     names = found["feature_names"]
     shown = "" if names is None else ": " + ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
@@ -86,9 +88,8 @@ def print_description(found: dict[str, Any]) -> None:
     if found["feature_scales"] is not None:
         facts.add_row("feature scales", Text(_largest_scales(found)))
     if found["feature_transform"] is not None:
-        facts.add_row(
-            "transform", f"{found['feature_transform']}: outliers do not set the distances"
-        )
+        told = TRANSFORMS_IN_WORDS[found["feature_transform"]]
+        facts.add_row("transform", f"{found['feature_transform']}: {told}")
     if found["held_out_error"] is not None:
         facts.add_row("hold-out error", f"{100 * found['held_out_error']:.2f} %")
     facts.add_row(

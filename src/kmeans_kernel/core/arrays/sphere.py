@@ -80,14 +80,20 @@ class FeatureTransform:
         if self.kind == "asinh":
             np.arcsinh(values, out=values)
         values *= self.gains
+        if dtype != np.float64:
+            largest = float(np.finfo(dtype).max)
+            np.clip(values, -largest, largest, out=values)
         return np.asarray(values.astype(dtype, copy=False))
 
     def invert(self, X: Array) -> Array:
-        """Return the rows whose transform is X."""
+        """Return the rows whose transform is X, in float64: float32 may not resolve them."""
         values = X.astype(np.float64) / self.gains
         if self.kind == "asinh":
             values = np.sinh(np.clip(values, -_LARGEST, _LARGEST))
-        return np.asarray((self.centers + self.widths * values).astype(X.dtype))
+        with np.errstate(over="ignore"):
+            values = self.centers + self.widths * values
+        largest = float(np.finfo(np.float64).max)
+        return np.asarray(np.clip(values, -largest, largest, out=values))
 
 
 def learn_standard(X: Array, weights: Array) -> FeatureTransform:
@@ -107,7 +113,7 @@ def learn_standard(X: Array, weights: Array) -> FeatureTransform:
     constant = widths <= _ROUNDING * largest
     return FeatureTransform(
         "standard",
-        centers=np.where(constant, X[0], X[0] + means * units),
+        centers=np.where(constant, X[0], (X[0] / units + means) * units),
         widths=np.where(constant, 1.0, widths),
         gains=np.ones(X.shape[1]),
     )

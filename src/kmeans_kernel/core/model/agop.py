@@ -4,7 +4,7 @@ A feature on which the scores do not depend only adds noise to the distances bet
 feature is multiplied by the root mean square gradient of the scores with respect to it, and the
 model is fitted again: a recursive feature machine with a diagonal metric (Radhakrishnan et al.,
 "Mechanism for feature learning in neural networks and backpropagation-free machine learning
-models", Science 383, 2024). Gradients are with respect to the features after the asinh transform.
+models", Science 383, 2024). Gradients are with respect to the features after the feature transform.
 """
 
 from __future__ import annotations

@@ -38,6 +38,10 @@ T_co = TypeVar("T_co", covariant=True)
 _NUGGET = 1e-8
 _NUGGET_UP_TO = 3000
 
+# Relative rounding errors, from which `factor_with_ridge` takes the least ridge that helps.
+_FLOAT32_ROUNDING = float(np.finfo(np.float32).eps)
+_FLOAT64_ROUNDING = float(np.finfo(np.float64).eps)
+
 # Least value of 1 − leverage: rounding may make it smaller, or negative.
 _LEAST_ONE_MINUS_LEVERAGE = 1e-6
 
@@ -67,11 +71,11 @@ class NystromBasis:
 
     @classmethod
     def of(cls, directions: Array, kernel: Kernel, executor: Executor = SERIAL) -> NystromBasis:
-        """Factor the kernel matrix of the landmarks."""
+        """Factor the kernel matrix of the landmarks; δ is raised if rounding needs more."""
         directions = unit_rows_for(kernel, directions).astype(np.float64, copy=False)
         omega = kernel_matrix(directions, kernel, executor)
-        omega[np.diag_indices_from(omega)] += nugget(len(directions))
-        return cls(directions, kernel, cholesky(omega, lower=True, overwrite_a=True))
+        factor = factor_with_ridge(omega, nugget(len(directions)), _FLOAT64_ROUNDING)
+        return cls(directions, kernel, factor)
 
     def features(self, U: Matrix) -> Array:
         """Return the (n, m) whitened features L⁻¹ k of unit rows."""
@@ -307,16 +311,15 @@ class NormalEquations:
         return self.zy / self.weight - np.outer(self.mean_z, self.mean_y)
 
     def solve(self, regularization: float) -> tuple[Solution, Array]:
-        """Solve for one λ; return the solution and the (m, m) lower factor of covariance + λI."""
+        """Solve for one λ; return the solution and the (m, m) lower factor of covariance + λI.
+
+        Where rounding makes the sum indefinite, λ > 0 is raised, and λ = 0 is an error.
+        """
         ridged, slopes = self.covariance(), self.slopes()
-        ridged[np.diag_indices_from(ridged)] += regularization
-        try:
-            triangle = cholesky(ridged, lower=True, check_finite=False)
-        except np.linalg.LinAlgError as error:
-            raise np.linalg.LinAlgError(
-                f"the system of {len(ridged)} representatives is numerically singular at "
-                f"regularization={regularization!r}: raise regularization"
-            ) from error
+        if regularization > 0:
+            triangle = factor_with_ridge(ridged, regularization, _FLOAT64_ROUNDING)
+        else:
+            triangle = _factor_without_ridge(ridged)
         coefficients = divide_by(triangle, slopes)
         residual = slopes - ridged @ coefficients
         intercept = self.mean_y - self.mean_z @ coefficients
@@ -380,15 +383,32 @@ def relative_norm(residual: Array, right_side: Array) -> float:
     return float((np.linalg.norm(residual, axis=0) / np.where(scale > 0, scale, 1.0)).max())
 
 
-def factor_with_ridge(covariance: Array, ridge: float) -> Array:
+def factor_with_ridge(
+    covariance: Array, ridge: float, rounding: float = _FLOAT32_ROUNDING
+) -> Array:
     """Return the lower Cholesky factor of a covariance + ridge; the diagonal is overwritten.
 
-    The ridge is raised until the factorisation succeeds, as rounding may make the sum indefinite.
+    Rounding may make the sum indefinite. Then the ridge is raised tenfold, and to at least
+    `rounding`, the relative error of the covariance, until the factorisation succeeds.
     """
     diagonal = covariance.diagonal().copy()
+    # Whitened features and kernel values are at most about one, and so is the unit of rounding
+    # where the diagonal vanishes.
+    least = max(rounding * float(diagonal.max()), _FLOAT64_ROUNDING)
     while True:
         np.fill_diagonal(covariance, diagonal + ridge)
         try:
-            return np.asarray(cholesky(covariance, lower=True, check_finite=False))
+            return np.asarray(cholesky(covariance, lower=True))
         except np.linalg.LinAlgError:
-            ridge = max(10 * ridge, float(np.finfo(np.float32).eps * diagonal.max()))
+            ridge = max(10 * ridge, least)
+
+
+def _factor_without_ridge(covariance: Array) -> Array:
+    """Return the lower Cholesky factor of a covariance, which λ = 0 asks for."""
+    try:
+        return np.asarray(cholesky(covariance, lower=True))
+    except np.linalg.LinAlgError:
+        raise np.linalg.LinAlgError(
+            f"the system of {len(covariance)} representatives is numerically singular at "
+            "regularization=0.0: raise regularization"
+        ) from None

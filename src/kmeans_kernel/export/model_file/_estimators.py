@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from kmeans_kernel.core.arrays.matrices import as_counts
-from kmeans_kernel.core.arrays.sphere import AsinhTransform, SphereMap
+from kmeans_kernel.core.arrays.sphere import FeatureTransform, SphereMap, TransformKind
 from kmeans_kernel.core.kernels.kernels import kernel_to_dict
 from kmeans_kernel.core.model.fitted_model import FittedModel
 from kmeans_kernel.core.training.train import TrainingResult
@@ -42,6 +41,9 @@ from kmeans_kernel.export.model_file._values import (
 )
 
 _FLOATS = ("float32", "float64")
+
+# The arrays of a feature transform; its kind is in the tree.
+_TRANSFORM_ARRAYS = ("centers", "widths", "gains")
 
 
 def describe(estimator: Any, place: Place) -> dict[str, Any]:
@@ -176,15 +178,17 @@ def _describe_classifier(classifier: KMeansKernelClassifier, place: Place) -> di
     sphere_map = model.sphere_map
     if sphere_map.scales is not None:
         place.put("feature_scales", sphere_map.scales)
-    if sphere_map.asinh is not None:
-        for field in fields(AsinhTransform):
-            place.put(f"asinh_{field.name}", getattr(sphere_map.asinh, field.name))
+    transform = sphere_map.feature_transform
+    if transform is not None:
+        for name in _TRANSFORM_ARRAYS:
+            place.put(f"transform_{name}", getattr(transform, name))
     return {
         "features": describe_features(classifier),
         "params": describe_params(classifier),
         "classes": describe_labels(model.classes),
         "kernel": kernel_to_dict(model.kernel),
         "lift": sphere_map.lift,
+        "feature_transform": None if transform is None else transform.kind,
         "temperature": model.temperature,
         "regularization": result.regularization,
         "online": result.online,
@@ -253,22 +257,27 @@ def _build_model(tree: dict[str, Any], place: Place, n_features: int) -> FittedM
         dual_coef=dual_coef,
         intercept=place.take("intercept", (len(classes),), ("float64",)),
         kernel=build_kernel(tree["kernel"]),
-        sphere_map=SphereMap(lift, scales, _build_asinh(place, n_features)),
+        sphere_map=SphereMap(lift, scales, _build_transform(tree, place, n_features)),
         classes=classes,
         temperature=number_of(tree, "temperature", np.finfo(float).tiny),
     )
 
 
-def _build_asinh(place: Place, n_features: int) -> AsinhTransform | None:
-    if not place.has("asinh_centers"):
+def _build_transform(
+    tree: dict[str, Any], place: Place, n_features: int
+) -> FeatureTransform | None:
+    kind = tree["feature_transform"]
+    if kind is None:
         return None
+    if kind not in get_args(TransformKind):
+        raise ModelFileError(f"its feature transform is {kind!r}")
     arrays = {
-        field.name: place.take(f"asinh_{field.name}", (n_features,), ("float64",))
-        for field in fields(AsinhTransform)
+        name: place.take(f"transform_{name}", (n_features,), ("float64",))
+        for name in _TRANSFORM_ARRAYS
     }
     if (arrays["widths"] <= 0).any() or (arrays["gains"] <= 0).any():
-        raise ModelFileError("the widths and gains of its asinh transform are not above zero")
-    return AsinhTransform(**arrays)
+        raise ModelFileError("the widths and gains of its feature transform are not above zero")
+    return FeatureTransform(kind, **arrays)
 
 
 def _describe_voting(voting: PatchVotingClassifier, place: Place) -> dict[str, Any]:

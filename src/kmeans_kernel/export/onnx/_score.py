@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kmeans_kernel.core.arrays.matrices import Array
-from kmeans_kernel.core.arrays.sphere import FARTHEST, AsinhTransform
+from kmeans_kernel.core.arrays.sphere import FARTHEST, FeatureTransform
 from kmeans_kernel.core.model.fitted_model import FittedModel
 from kmeans_kernel.export.onnx._graph import FLOAT32, FLOAT64, Graph, Name
 from kmeans_kernel.export.onnx._kernels import kernel_values
@@ -26,9 +26,8 @@ def scores_of(
     """Return the (n, K) scores of rows of type `dtype`, in `score_type`, or float64 if precise."""
     found = FLOAT64 if precise else score_type(model, dtype)
     sphere_map = model.sphere_map
-    if sphere_map.asinh is not None:
-        # transformed rows have the type of the rows
-        rows = graph.cast(_transformed(graph, sphere_map.asinh, graph.cast(rows, FLOAT64)), dtype)
+    if sphere_map.feature_transform is not None:
+        rows = _transformed(graph, sphere_map.feature_transform, graph.cast(rows, FLOAT64), dtype)
     unit = unit_rows(graph, graph.cast(rows, FLOAT64), sphere_map.lift, sphere_map.scales)
     directions = np.ascontiguousarray(model.directions.astype(found).T)
     cosines = graph.op("MatMul", graph.cast(unit, found), directions)
@@ -73,12 +72,18 @@ def unit_rows(graph: Graph, rows: Name, lift: float = 0.0, scales: Array | None 
     return graph.op("Div", rows, graph.safe_divisor(lengths))
 
 
-def _transformed(graph: Graph, transform: AsinhTransform, rows: Name) -> Name:
-    """Return the asinh transform of float64 rows."""
+def _transformed(
+    graph: Graph, transform: FeatureTransform, rows: Name, dtype: np.dtype[Any]
+) -> Name:
+    """Return the transform of float64 rows, rounded to `dtype`, the type of the rows."""
     far = graph.op("Div", graph.op("Sub", rows, transform.centers), transform.widths)
     size = graph.op("Min", graph.op("Abs", far), np.float64(FARTHEST))
-    angles = graph.op("Mul", graph.op("Sign", far), _asinh(graph, size))
-    return graph.op("Mul", angles, transform.gains)
+    if transform.kind == "asinh":
+        size = _asinh(graph, size)
+    size = graph.op("Mul", size, transform.gains)
+    if dtype != FLOAT64:
+        size = graph.op("Min", size, np.float64(np.finfo(dtype).max))
+    return graph.cast(graph.op("Mul", graph.op("Sign", far), size), dtype)
 
 
 def _asinh(graph: Graph, x: Name) -> Name:

@@ -20,6 +20,9 @@ from kmeans_kernel.report._inspection import all_representative_images, classifi
 # Most test rows of a page, to bound the size of the file.
 MAX_ROWS = 10_000
 
+# Share of the range of a feature that the page shows: a coarser value would look different.
+_VISIBLE = 1e-4
+
 # Approximate number of positions of a slider.
 _SLIDER_STEPS = 200
 
@@ -94,13 +97,15 @@ class TestData:
 def smallest_dtype(rows: npt.NDArray[Any], *, exact: bool) -> npt.NDArray[Any]:
     """Return rows in the smallest data type that the page reads.
 
-    With `exact` the type must hold every value; otherwise values may be rounded to float32.
+    With `exact` the type must hold every value; otherwise float32 may round values by up to
+    `_VISIBLE` of the range of their feature.
     """
     if rows.min() >= 0 and rows.max() <= 255 and (rows == np.rint(rows)).all():
         return rows.astype(np.uint8)
     with np.errstate(over="ignore"):
         narrow = rows.astype(np.float32)
-    kept = (narrow == rows).all() if exact else np.isfinite(narrow).all()
+        off = np.abs(rows - narrow)
+        kept = (off <= (0.0 if exact else _VISIBLE * np.ptp(rows, axis=0))).all()
     return narrow if kept else rows.astype(np.float64)
 
 

@@ -27,7 +27,13 @@ from kmeans_kernel.export.web._content import (
 )
 from kmeans_kernel.export.web._frame import Frame
 from kmeans_kernel.export.web._html import render_page
-from kmeans_kernel.report._inspection import classifier_of, describe, input_shape, sees_images
+from kmeans_kernel.report._inspection import (
+    TRANSFORMS_IN_WORDS,
+    classifier_of,
+    describe,
+    input_shape,
+    sees_images,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,8 +211,8 @@ def _about(estimator: Any, arrays: Arrays, text: str) -> list[tuple[str, str]]:
         ("made by", f"kmeans-kernel {kmeans_kernel.__version__}"),
     ]
     if found["feature_transform"] is not None:
-        told = f"{found['feature_transform']}: few large values do not set the distances"
-        entries.insert(3, ("transform of features", told))
+        told = TRANSFORMS_IN_WORDS[found["feature_transform"]]
+        entries.insert(3, ("transform of features", f"{found['feature_transform']}: {told}"))
     return entries
 
 

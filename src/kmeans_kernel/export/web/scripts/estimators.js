@@ -36,11 +36,12 @@ class Verdict {
 
 class Classifier {
   constructor(tree, place) {
-    const asinh = place.has("asinh_centers")
+    const transform = tree.feature_transform
       ? {
-          centers: place.get("asinh_centers"),
-          widths: place.get("asinh_widths"),
-          gains: place.get("asinh_gains"),
+          kind: tree.feature_transform,
+          centers: place.get("transform_centers"),
+          widths: place.get("transform_widths"),
+          gains: place.get("transform_gains"),
         }
       : null;
     this.owners = place.get("representative_classes");
@@ -53,7 +54,7 @@ class Classifier {
       lift: tree.lift,
       temperature: tree.temperature,
       scales: place.has("feature_scales") ? place.get("feature_scales") : null,
-      asinh,
+      transform,
     });
   }
 

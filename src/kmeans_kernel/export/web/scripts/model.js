@@ -4,8 +4,11 @@
 // Beyond this nothing is told apart; its logarithm is 700 + ln 2.
 const FARTHEST = Math.sinh(700);
 
+// Functions of (x − c) / w, by the kind of the feature transform.
+const TRANSFORMS = { standard: (far) => far, asinh: Math.asinh };
+
 class FittedModel {
-  constructor({ directions, dualCoef, intercept, kernel, lift, temperature, scales, asinh }) {
+  constructor({ directions, dualCoef, intercept, kernel, lift, temperature, scales, transform }) {
     this.directions = directions; // (m, d) or (m, d + 1) unit rows
     this.dualCoef = dualCoef; // (m, K)
     this.intercept = intercept; // (K,)
@@ -13,21 +16,21 @@ class FittedModel {
     this.lift = lift;
     this.temperature = temperature;
     this.scales = scales; // (d,) or null
-    this.asinh = asinh; // { centers, widths, gains } or null
+    this.transform = transform; // { kind, centers, widths, gains } or null
     this.size = directions.shape[0];
     this.nClasses = intercept.length;
   }
 
-  // The unit row [s∘x, lift] / ‖[s∘x, lift]‖, after the asinh transform where the model has one.
+  // The unit row [s∘x, lift] / ‖[s∘x, lift]‖, after the feature transform where the model has one.
   onSphere(row) {
     const d = row.length;
     const out = new Float64Array(this.lift > 0 ? d + 1 : d);
     out.set(row);
-    if (this.asinh) {
-      const { centers, widths, gains } = this.asinh;
+    if (this.transform) {
+      const { kind, centers, widths, gains } = this.transform;
       for (let j = 0; j < d; j++) {
         const far = (row[j] - centers[j]) / widths[j];
-        out[j] = Math.asinh(Math.max(-FARTHEST, Math.min(FARTHEST, far))) * gains[j];
+        out[j] = TRANSFORMS[kind](Math.max(-FARTHEST, Math.min(FARTHEST, far))) * gains[j];
       }
     }
     if (this.scales) for (let j = 0; j < d; j++) out[j] *= this.scales[j];

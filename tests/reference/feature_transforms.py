@@ -1,9 +1,18 @@
-"""The asinh transform, number by number."""
+"""The transforms of features, number by number."""
 
 import math
+from fractions import Fraction
 
 
-def learn_and_apply(column, weights):
+def standardise(column, weights):
+    """Transform a feature by its own mean and standard deviation; whole weights are copies."""
+    copies = [Fraction(float(x)) for x, w in zip(column, weights, strict=True) for _ in range(w)]
+    mean = sum(copies) / len(copies)
+    deviation = math.sqrt(sum((x - mean) ** 2 for x in copies) / len(copies)) or 1.0
+    return [float(Fraction(float(x)) - mean) / deviation for x in column]
+
+
+def asinh(column, weights):
     """Transform a feature by its own median and width; whole weights are copies."""
     copies = sorted(x for x, w in zip(column, weights, strict=True) for _ in range(w))
     center = lower_median(copies)
@@ -23,10 +32,12 @@ def has_long_tail(column, weights):
     return bool(off) and off[-1] > 5 * 1.4826 * lower_median(off)
 
 
-def apply(row, centers, widths, gains):
+def apply(row, kind, centers, widths, gains):
     """Transform a row, feature by feature, by a transform that was learned."""
     far = [(x - center) / width for x, center, width in zip(row, centers, widths, strict=True)]
-    return [gain * math.asinh(x) for x, gain in zip(far, gains, strict=True)]
+    if kind == "asinh":
+        far = [math.asinh(x) for x in far]
+    return [gain * x for x, gain in zip(far, gains, strict=True)]
 
 
 def lower_median(ordered):

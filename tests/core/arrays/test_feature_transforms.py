@@ -1,11 +1,13 @@
+from dataclasses import fields
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 from kmeans_kernel import KMeansKernelClassifier
 from kmeans_kernel.core.arrays.rows import LabelledRows
-from kmeans_kernel.core.arrays.sphere import SphereMap, learn_asinh
-from tests.reference import asinh as twin
+from kmeans_kernel.core.arrays.sphere import SphereMap, learn_asinh, learn_standard
+from tests.reference import feature_transforms as twin
 from tests.reference.sphere import unit_rows
 
 
@@ -29,14 +31,53 @@ def columns(rng):
     )
 
 
-def test_the_transform_equals_the_twin(columns, rng):
+def learn(kind, X):
+    """The transform of a kind, learned from rows of equal weight."""
+    if kind == "asinh":
+        return learn_asinh(X, np.ones(len(X)), long_tails_only=False)
+    return learn_standard(X, np.ones(len(X)))
+
+
+def as_dict(transform):
+    return {field.name: getattr(transform, field.name) for field in fields(transform)}
+
+
+def test_asinh_equals_the_twin(columns, rng):
     weights = rng.integers(1, 4, 50)
     asinh = learn_asinh(columns, weights.astype(float), long_tails_only=False)
     found = asinh.apply(columns)
-    expected = np.transpose([twin.learn_and_apply(column, weights) for column in columns.T])
+    expected = np.transpose([twin.asinh(column, weights) for column in columns.T])
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
-    again = [twin.apply(row, asinh.centers, asinh.widths, asinh.gains) for row in columns]
+    again = [twin.apply(row, **as_dict(asinh)) for row in columns]
     np.testing.assert_allclose(found, again, rtol=1e-12, atol=1e-12)
+
+
+def test_standardisation_equals_the_twin(columns, rng):
+    weights = rng.integers(1, 4, 50)
+    standard = learn_standard(columns, weights.astype(float))
+    found = standard.apply(columns)
+    expected = np.transpose([twin.standardise(column, weights) for column in columns.T])
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+    again = [twin.apply(row, **as_dict(standard)) for row in columns]
+    np.testing.assert_allclose(found, again, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("factor", [1e-300, 1e-3, 1.0, 1e300])
+@pytest.mark.parametrize("shift", [0.0, -3.0, 1e6])
+def test_standardised_rows_do_not_depend_on_shift_and_unit(shift, factor, rng):
+    X = rng.normal(size=(40, 3))
+    moved = factor * (X + shift)
+    found = learn("standard", moved).apply(moved)
+    np.testing.assert_allclose(
+        found, learn("standard", X).apply(X), atol=1e-15 * abs(shift) + 1e-14
+    )
+
+
+def test_a_feature_that_is_constant_up_to_rounding_is_not_magnified():
+    X = np.array([[0.1 + 0.2, 7.0, 0.0], [0.3, 7.0, 0.0], [0.3, 7.0, 0.0]])
+    found = learn("standard", X)
+    np.testing.assert_array_equal(found.widths, 1.0)
+    assert np.abs(found.apply(X)).max() < 1e-15
 
 
 def test_long_tails_are_those_of_the_twin(columns, rng):
@@ -48,29 +89,50 @@ def test_long_tails_are_those_of_the_twin(columns, rng):
     assert not twin.has_long_tail(columns[:, 0], weights)
 
 
-def test_the_transform_keeps_order_and_can_be_inverted(rng):
+@pytest.mark.parametrize("kind", ["standard", "asinh"])
+def test_the_transform_keeps_order_and_can_be_inverted(kind, rng):
     X = np.sort(rng.standard_cauchy((200, 2)), axis=0)
-    asinh = learn_asinh(X, np.ones(200), long_tails_only=False)
-    transformed = asinh.apply(X)
+    transform = learn(kind, X)
+    transformed = transform.apply(X)
     assert (np.diff(transformed, axis=0) > 0).all()
-    np.testing.assert_allclose(asinh.invert(transformed), X, rtol=1e-9, atol=1e-12)
-    assert asinh.apply(X.astype(np.float32)).dtype == np.float32
-    assert asinh.apply(np.ones((1, 2), dtype=np.int32)).dtype == np.float64
+    np.testing.assert_allclose(transform.invert(transformed), X, rtol=1e-9, atol=1e-12)
+    assert transform.apply(X.astype(np.float32)).dtype == np.float32
+    assert transform.apply(np.ones((1, 2), dtype=np.int32)).dtype == np.float64
+
+
+def test_rows_far_from_zero_are_inverted_in_float64(rng):
+    X = 1.7e9 + rng.normal(size=(50, 2))
+    transform = learn("standard", X)
+    found = transform.invert(transform.apply(X).astype(np.float32))
+    np.testing.assert_allclose(found, X, rtol=0, atol=1e-5)
 
 
 @pytest.mark.filterwarnings("error")
-def test_finite_values_stay_finite(rng):
+@pytest.mark.parametrize("kind", ["standard", "asinh"])
+def test_finite_values_stay_finite(kind, rng):
     X = rng.normal(size=(20, 2))
-    asinh = learn_asinh(X, np.ones(20), long_tails_only=False)
-    far = asinh.apply(np.array([[1.7e308, -1.7e308], [0.0, 5e-324]]))
+    transform = learn(kind, X)
+    far = transform.apply(np.array([[1.7e308, -1.7e308], [0.0, 5e-324]]))
     assert np.isfinite(far).all()
-    assert np.isfinite(asinh.invert(far)).all()
+    assert np.isfinite(transform.invert(far)).all()
+    assert np.isfinite(learn(kind, 1e10 * X).invert(far)).all()
+    narrow = learn(kind, 1e-20 * X).apply(np.array([[3e38, -3e38]], dtype=np.float32))
+    assert narrow.dtype == np.float32
+    assert np.isfinite(narrow).all()
+
+
+@pytest.mark.filterwarnings("error")
+def test_very_large_numbers_can_be_standardised():
+    X = np.array([[-8e307, 5e-324], [8e307, 0.0], [8e307, 5e-324]])
+    transform = learn("standard", X)
+    assert np.isfinite(transform.centers).all()
+    np.testing.assert_allclose(transform.apply(X)[:, 0], [-np.sqrt(2), np.sqrt(0.5), np.sqrt(0.5)])
 
 
 def test_labelled_rows_are_transformed_on_the_way_to_the_sphere(rng):
     X = rng.integers(0, 9, (30, 3))
     asinh = learn_asinh(X, np.ones(30), long_tails_only=False)
-    sphere_map = SphereMap(0.5, asinh=asinh)
+    sphere_map = SphereMap(0.5, feature_transform=asinh)
     rows = LabelledRows(X, np.zeros(30, dtype=int), np.arange(1), None, sphere_map)
     assert rows.X is X  # nothing is transformed before it is asked for
     transformed = rows.sphere_map.transform(rows.X[[3, 1]])
@@ -96,21 +158,34 @@ def test_long_tails_are_transformed_if_that_lowers_the_error(rng):
     assert inside.mean() > 0.95
 
 
-def test_features_without_long_tails_are_transformed_only_on_request(rng):
+def test_features_without_long_tails_are_transformed_by_asinh_only_on_request(rng):
     X = rng.normal(size=(300, 2))
     y = (X[:, 0] > 0).astype(int)
     found = KMeansKernelClassifier(10, random_state=0).fit(X, y)
-    assert found.feature_transform_ is None
+    assert found.feature_transform_ == "standard"
     found = KMeansKernelClassifier(10, random_state=0, feature_transform="asinh").fit(X, y)
     assert found.feature_transform_ == "asinh"
 
 
-def test_the_transform_is_not_tried_if_nothing_else_is_searched(rng):
+def test_asinh_is_not_tried_if_nothing_else_is_searched(rng):
     X, y = long_tails(rng)
     given = {"gamma": 1.0, "regularization": 1e-3, "feature_scales": None}
     found = KMeansKernelClassifier(10, random_state=0, **given).fit(X, y)
-    assert found.feature_transform_ is None
+    assert found.feature_transform_ == "standard"
     assert "search" not in found.stage_seconds_
+
+
+@pytest.mark.parametrize("given", [{}, {"gamma": 1.0, "regularization": 1e-3}])
+def test_only_the_rows_of_a_table_are_standardised_by_default(given, rng):
+    X = rng.normal(size=(60, 101))
+    y = (X[:, 0] > 0).astype(int)
+    options = {"random_state": 0, "feature_scales": None, **given}
+    table = KMeansKernelClassifier(5, **options).fit(X[:, :100], y)
+    assert table.feature_transform_ == "standard"
+    wide = KMeansKernelClassifier(5, **options).fit(X, y)
+    assert wide.feature_transform_ is None
+    asked = KMeansKernelClassifier(5, feature_transform="standard", **options).fit(X, y)
+    assert asked.feature_transform_ == "standard"
 
 
 def test_contributions_add_up_to_the_score(rng):
@@ -134,10 +209,11 @@ def test_the_size_search_works_on_transformed_rows(rng):
     assert loss < 0.9 * plain_loss
 
 
-def test_sparse_rows_are_not_transformed_but_can_be_predicted(rng):
+@pytest.mark.parametrize("transform", ["standard", "asinh"])
+def test_sparse_rows_are_not_transformed_but_can_be_predicted(transform, rng):
     X, y = long_tails(rng)
     options = {"gamma": 1.0, "regularization": 1e-3, "random_state": 0}
-    options["feature_transform"] = "asinh"
+    options["feature_transform"] = transform
     on_sparse = KMeansKernelClassifier(10, **options).fit(sparse.csr_array(X), y)
     assert on_sparse.feature_transform_ is None
     found = KMeansKernelClassifier(10, **options).fit(X, y)
