@@ -267,6 +267,18 @@ def basis_size(rows: TrainingRows, n_representatives: int) -> int:
     return sum(min(size, n_representatives) for size in rows.class_sizes)
 
 
+def water_fill(sizes: Sequence[int], total: int) -> int:
+    """Return the largest Q of at least 1 with Σ min(Q, size) ≤ total, at most the largest size."""
+    low, high = 1, max(1, *sizes)
+    while low < high:
+        q = (low + high + 1) // 2
+        if sum(min(size, q) for size in sizes) <= total:
+            low = q
+        else:
+            high = q - 1
+    return low
+
+
 def draw(size: int, n: int, rng: np.random.Generator) -> IntArray:
     """Return n positions below `size`, drawn at random without replacement."""
     if size <= _SHUFFLED:

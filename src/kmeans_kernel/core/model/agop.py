@@ -79,7 +79,7 @@ def _gradients(model: FittedModel, X: Array) -> Iterator[Array]:
     lengths = np.where(lengths > 0, lengths, 1.0)[:, None]
     cosines = U @ directions.T
     slopes = model.kernel.derivative(cosines)
-    for dual in model.dual_coef.T:
-        pull = slopes * dual
-        along = pull @ directions - np.einsum("ij,ij->i", pull, cosines)[:, None] * U
+    towards = (slopes * cosines) @ model.dual_coef
+    for k, dual in enumerate(model.dual_coef.T):
+        along = slopes @ (dual[:, None] * directions) - towards[:, k, None] * U
         yield along[:, :d] * scales / lengths

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -37,6 +37,9 @@ T_co = TypeVar("T_co", covariant=True)
 # δ, sufficient for the Cholesky factor up to this order; `nugget` raises it for larger matrices.
 _NUGGET = 1e-8
 _NUGGET_UP_TO = 3000
+
+# δ for float32 features. Rounding of a kernel value, 6e-8, is magnified by at most 1/√δ.
+_FLOAT32_NUGGET = 1e-7
 
 # Relative rounding errors, from which `factor_with_ridge` takes the least ridge that helps.
 _FLOAT32_ROUNDING = float(np.finfo(np.float32).eps)
@@ -62,27 +65,51 @@ class NystromBasis:
     ----------
     directions : (m, d) the landmarks, float64 unit rows
     kernel : the kernel
-    factor : (m, m) L, the lower Cholesky factor of Ω + δI
+    factor : (m, m) L, the lower Cholesky factor of Ω + δI, in float64
+    dtype : the type of the features: float64, or float32 at a third of the time
     """
 
     directions: Array
     kernel: Kernel
     factor: Array
+    dtype: npt.DTypeLike = np.float64
 
     @classmethod
-    def of(cls, directions: Array, kernel: Kernel, executor: Executor = SERIAL) -> NystromBasis:
+    def of(
+        cls,
+        directions: Array,
+        kernel: Kernel,
+        executor: Executor = SERIAL,
+        dtype: npt.DTypeLike = np.float64,
+    ) -> NystromBasis:
         """Factor the kernel matrix of the landmarks; δ is raised if rounding needs more."""
         directions = unit_rows_for(kernel, directions).astype(np.float64, copy=False)
         omega = kernel_matrix(directions, kernel, executor)
-        factor = factor_with_ridge(omega, nugget(len(directions)), _FLOAT64_ROUNDING)
-        return cls(directions, kernel, factor)
+        delta = nugget(len(directions)) if dtype == np.float64 else _FLOAT32_NUGGET
+        return cls(directions, kernel, factor_with_ridge(omega, delta, _FLOAT64_ROUNDING), dtype)
+
+    @cached_property
+    def _factor(self) -> Array:
+        """L in the type of the features, in Fortran order for BLAS."""
+        return np.asfortranarray(self.factor, dtype=self.dtype)
+
+    @cached_property
+    def _directions(self) -> Array:
+        return self.directions.astype(self.dtype, copy=False)
 
     def features(self, U: Matrix) -> Array:
         """Return the (n, m) whitened features L⁻¹ k of unit rows."""
-        return self.whiten(kernel_values(U, self.directions, self.kernel).T).T
+        values = np.asarray(U.astype(self.dtype, copy=False) @ self._directions.T)
+        if self.dtype != np.float64:  # rounding may leave a cosine above one
+            np.minimum(values, 1.0, out=values)
+        self.kernel.apply(values)
+        white: Array = solve_triangular(
+            self._factor, values.T, lower=True, overwrite_b=True, check_finite=False
+        )
+        return white.T
 
     def whiten(self, values: Array) -> Array:
-        """Return L⁻¹ times kernel values (m, n), which are overwritten."""
+        """Return L⁻¹ times kernel values (m, n), which are overwritten; in float64."""
         white: Array = solve_triangular(
             self.factor, values, lower=True, overwrite_b=True, check_finite=False
         )
@@ -195,7 +222,7 @@ def whitened_blocks(
     basis: NystromBasis, rows: TrainingRows, executor: Executor = SERIAL
 ) -> FeatureBlocks:
     """Return blocks of whitened features, recomputed in every pass."""
-    return FeatureBlocks(rows, partial(_whitened, basis), _same, _same, executor)
+    return FeatureBlocks(rows, partial(_whitened, basis), identity, identity, executor)
 
 
 def held_whitened_blocks(
@@ -204,7 +231,7 @@ def held_whitened_blocks(
     """Return blocks of whitened features in memory; float32 above `_EXACT_UP_TO` bytes."""
     exact = 8.0 * len(rows) * len(basis.directions) <= _EXACT_UP_TO
     make = partial(_whitened_as, basis, np.float64 if exact else np.float32)
-    return FeatureBlocks(rows, make, _same, _same, executor).hold()
+    return FeatureBlocks(rows, make, identity, identity, executor).hold()
 
 
 def kernel_blocks(
@@ -227,7 +254,8 @@ def float32_kernel_blocks(
     return blocks.hold() if 4.0 * len(rows) * len(basis.directions) <= stored_up_to else blocks
 
 
-def _same(columns: Array) -> Array:
+def identity(columns: Array) -> Array:
+    """Return the argument: whitened features need no map."""
     return columns
 
 
@@ -327,16 +355,24 @@ class NormalEquations:
 
 
 def _block_equations(K: int, features: Array, codes: IntArray, weights: Array) -> NormalEquations:
-    """Return the sums over one block; K is the number of classes."""
-    Z, Y = features.astype(np.float64, copy=False), np.eye(K)[codes]
-    roots = np.sqrt(weights)
-    scaled = Z * roots[:, None]
+    """Return the sums over one block; K is the number of classes.
+
+    Products are in the type of the features, so that float32 sums run over one block at most; the
+    sums over blocks are float64.
+    """
+    Y, dtype = np.eye(K)[codes], features.dtype
+    equal = bool((weights == weights[0]).all())
+    roots = np.sqrt(weights).astype(dtype)
+    scaled = features if equal else features * roots[:, None]
+    share = float(weights[0]) if equal else 1.0
+    columns = np.column_stack([np.ones(len(Y)), Y]) * (np.ones(len(Y)) if equal else np.sqrt(weights))[:, None]
+    sums = (scaled.T @ columns.astype(dtype)).astype(np.float64) * share
+    zz = scaled.T @ scaled  # NumPy calls syrk for A.T @ A: half the operations
+    zz = zz.astype(np.float64, copy=False)
+    if share != 1.0:
+        zz *= share
     return NormalEquations(
-        weight=float(weights.sum()),
-        z=roots @ scaled,
-        y=weights @ Y,
-        zz=scaled.T @ scaled,  # NumPy calls syrk for A.T @ A: half the operations
-        zy=scaled.T @ (Y * roots[:, None]),
+        weight=float(weights.sum()), z=sums[:, 0], y=weights @ Y, zz=zz, zy=sums[:, 1:]
     )
 
 
