@@ -125,12 +125,18 @@ class Run:
     on_event : the listener, called with each event; None for no listener
     rng : random generator for subsamples and cross-validation folds
     seconds : seconds spent in each stage; a stage adds its time when it ends
+    deadline : when the search is to end, on the clock of `perf_counter`; None for no limit
     """
 
     executor: Executor = SERIAL
     on_event: OnEvent | None = None
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
     seconds: dict[str, float] = field(default_factory=dict)
+    deadline: float | None = None
+
+    def is_out_of_time(self) -> bool:
+        """Return whether the search is to end with the best found so far."""
+        return self.deadline is not None and perf_counter() >= self.deadline
 
     def silent(self) -> Run:
         """Return a run for trials: the same executor, no listener, a separate record of times."""

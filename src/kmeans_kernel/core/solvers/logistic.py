@@ -16,18 +16,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import solve_triangular
+from scipy.linalg import lapack, solve_triangular
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
 from kmeans_kernel.core.arrays.execution import SERIAL, Executor
 from kmeans_kernel.core.arrays.matrices import Array, IntArray
 from kmeans_kernel.core.arrays.rows import LabelledRows, TrainingRows
+from kmeans_kernel.core.solvers import lbfgs
 from kmeans_kernel.core.solvers.nystrom import (
     STORED_UP_TO,
     FeatureBlocks,
@@ -235,3 +236,69 @@ def _minimize(
         },
     )  # fmt: skip
     return result.x, result.jac
+
+
+@dataclass(frozen=True, eq=False)
+class SmallLogisticProblem:
+    """Logistic regression on few features in memory, to be solved for several λ in a search.
+
+    The features are preconditioned once for each λ, instead of the variables in every step.
+
+    Attributes
+    ----------
+    features : (n, m) whitened features
+    codes, weights : (n,) classes and weights of the samples
+    n_classes : K
+    mean, covariance : (m,), (m, m) of the features
+    """
+
+    features: Array
+    codes: IntArray
+    weights: Array
+    n_classes: int
+    mean: Array
+    covariance: Array
+
+    @cached_property
+    def _centred(self) -> Array:
+        return np.asarray((self.features - self.mean.astype(self.features.dtype)).T, order="F")
+
+    def solve(
+        self, regularization: float, start: Solution | None, tolerance: float, most_steps: int
+    ) -> Solution:
+        """Solve for one λ, from zero or from another solution."""
+        m, K, dtype = len(self.mean), self.n_classes, self.features.dtype
+        hessian = (1 - 1 / K) / K
+        triangle = factor_with_ridge(self.covariance * hessian, regularization)
+        A = solve_triangular(
+            np.asfortranarray(triangle, dtype=dtype), self._centred, lower=True, check_finite=False
+        ).T
+        inverse, _ = lapack.dpotri(triangle, lower=1)
+        penalty = regularization * (np.tril(inverse) + np.tril(inverse, -1).T)
+        shares, own = self.weights / self.weights.sum(), (np.arange(len(A)), self.codes)
+        root = float(np.sqrt(hessian))
+
+        def loss_and_slope(flat: Array) -> tuple[float, Array]:
+            B = flat.reshape(m + 1, K)
+            scores = A @ B[:m].astype(dtype) + (B[m] / root).astype(dtype)
+            scores -= scores.max(axis=1, keepdims=True)
+            chances = np.exp(scores)
+            sums = chances.sum(axis=1)
+            loss = float(shares @ (np.log(sums) - scores[own]))
+            chances /= sums[:, None]
+            chances[own] -= 1.0
+            chances *= shares[:, None].astype(dtype)
+            shrunk = penalty @ B[:m]
+            slope = np.empty((m + 1, K))
+            slope[:m] = A.T @ chances + shrunk
+            slope[m] = chances.sum(axis=0) / root
+            return loss + 0.5 * float(np.vdot(B[:m], shrunk)), slope.ravel()
+
+        x0: Array = np.zeros((m + 1) * K)
+        if start is not None:
+            centred = start.intercept + self.mean @ start.coefficients
+            x0 = np.vstack([triangle.T @ start.coefficients, centred * root]).ravel()
+        x, _, slope = lbfgs.minimize(loss_and_slope, x0, tolerance, most_steps)
+        B = x.reshape(m + 1, K)
+        W = solve_triangular(triangle, B[:m], lower=True, trans="T", check_finite=False)
+        return Solution(W, B[m] / root - self.mean @ W, float(np.linalg.norm(slope)))

@@ -309,7 +309,7 @@ class NormalEquations:
     @classmethod
     def of(cls, features: FeatureBlocks) -> NormalEquations:
         """Sum over whitened features and targets of all samples: one pass."""
-        return features.total(partial(_block_equations, len(features.rows.classes)))
+        return features.total(partial(block_equations, len(features.rows.classes)))
 
     def __add__(self, other: NormalEquations) -> NormalEquations:
         return NormalEquations(
@@ -354,7 +354,7 @@ class NormalEquations:
         return Solution(coefficients, intercept, relative_norm(residual, slopes)), triangle
 
 
-def _block_equations(K: int, features: Array, codes: IntArray, weights: Array) -> NormalEquations:
+def block_equations(K: int, features: Array, codes: IntArray, weights: Array) -> NormalEquations:
     """Return the sums over one block; K is the number of classes.
 
     Products are in the type of the features, so that float32 sums run over one block at most; the

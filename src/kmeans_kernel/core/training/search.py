@@ -156,9 +156,9 @@ def downhill(
     yield None
 
 
-def is_significantly_lower(old: Array, new: Array, weights: Array) -> bool:
-    """Return whether paired losses of the same samples fall by more than one standard error."""
+def is_significantly_lower(old: Array, new: Array, weights: Array, errors: float = 1.0) -> bool:
+    """Return whether paired losses of the same samples fall by more than `errors` standard errors."""
     gains = old - new
     mean = float(np.average(gains, weights=weights))
     variance = float(np.average((gains - mean) ** 2, weights=weights))
-    return mean > float(np.sqrt(variance / len(gains)))
+    return mean > errors * float(np.sqrt(variance / len(gains)))

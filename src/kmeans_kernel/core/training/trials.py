@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
+from scipy.linalg import lapack
 
 from kmeans_kernel.core.arrays.execution import SERIAL, Executor
 from kmeans_kernel.core.arrays.matrices import Array, IntArray, Matrix, dense
@@ -24,13 +25,12 @@ from kmeans_kernel.core.kernels.kernels import Kernel
 from kmeans_kernel.core.model.agop import learn_scales
 from kmeans_kernel.core.model.fitted_model import FittedModel
 from kmeans_kernel.core.model.temperature import brier_losses
-from kmeans_kernel.core.solvers.logistic import LogisticProblem
+from kmeans_kernel.core.solvers.logistic import SmallLogisticProblem
 from kmeans_kernel.core.solvers.nystrom import (
-    FeatureBlocks,
     NormalEquations,
     NystromBasis,
     Solution,
-    identity,
+    block_equations,
 )
 from kmeans_kernel.core.training.config import Loss
 from kmeans_kernel.core.training.search import downhill, squared_losses
@@ -83,15 +83,10 @@ class TrialFold:
         """Compute the whitened features of all samples for one kernel."""
         basis = NystromBasis.of(self.landmarks, kernel, dtype=np.float32)
         train = basis.features(self.train_unit)
-        held = [(train, self.train.codes, self.train.row_weights)]
-        features = FeatureBlocks(self.train, basis.features, identity, identity, SERIAL, held)
-        return WhitenedFold(
-            self,
-            basis,
-            features,
-            basis.features(self.test_unit),
-            NormalEquations.of(features),
+        equations = block_equations(
+            len(self.train.classes), train, self.train.codes, self.train.row_weights
         )
+        return WhitenedFold(self, basis, train, basis.features(self.test_unit), equations)
 
 
 def _centroids(unit: Matrix, weights: Array | None, q: int, seed: int) -> Array:
@@ -112,20 +107,25 @@ class WhitenedFold:
     ----------
     fold : the samples
     basis : landmarks and the factor of their kernel matrix
-    features : whitened features of the training samples
-    test : (n, m) whitened features of the held-out samples
+    train, test : (n, m) whitened features of the training and the held-out samples
     equations : the normal equations of the training samples
     """
 
     fold: TrialFold
     basis: NystromBasis
-    features: FeatureBlocks
+    train: Array
     test: Array
     equations: NormalEquations
 
     def ridge(self, regularization: float) -> Solution:
         """Fit ridge regression."""
-        return self.equations.solve(regularization)[0]
+        ridged = self._covariance.copy(order="F")
+        ridged[np.diag_indices_from(ridged)] += regularization
+        _, coefficients, info = lapack.dposv(ridged, self._slopes, lower=1, overwrite_a=1)
+        if info != 0:  # rounding has made the sum indefinite
+            return self.equations.solve(regularization)[0]
+        intercept = self.equations.mean_y - self.equations.mean_z @ coefficients
+        return Solution(coefficients, intercept, 0.0)
 
     def logistic(self, regularization: float, start: Solution | None) -> Solution:
         """Fit logistic regression, from the solution of another λ if there is one."""
@@ -134,8 +134,20 @@ class WhitenedFold:
         )
 
     @cached_property
-    def _logistic_problem(self) -> LogisticProblem:
-        return LogisticProblem(self.features, self.equations.mean_z, self.equations.covariance())
+    def _logistic_problem(self) -> SmallLogisticProblem:
+        train, equations = self.fold.train, self.equations
+        return SmallLogisticProblem(
+            self.train, train.codes, train.row_weights, len(train.classes),
+            equations.mean_z, self._covariance,
+        )  # fmt: skip
+
+    @cached_property
+    def _covariance(self) -> Array:
+        return self.equations.covariance()
+
+    @cached_property
+    def _slopes(self) -> Array:
+        return self.equations.slopes()
 
     def scores(self, solution: Solution) -> Array:
         """Return the (n, K) scores of the held-out samples, in float64."""
@@ -277,8 +289,20 @@ class TrialProblem:
         return min(found, key=lambda trial: trial.mean_loss)
 
     def try_logistic(self, near: Sequence[Trial], regularization: float | None) -> list[Trial]:
-        """Try the logistic loss with the kernels of other trials of this problem."""
-        return self.executor.map(lambda trial: self._logistic(trial, regularization), near)
+        """Try the logistic loss with the kernels of other trials, and at their λ if it is open.
+
+        λ is then searched for the best kernel only.
+        """
+
+        def at_own(trial: Trial) -> Trial:
+            given = trial.regularization if regularization is None else regularization
+            return self._logistic(trial, given)
+
+        found = self.executor.map(at_own, near)
+        if regularization is None:
+            best = min(range(len(found)), key=lambda k: found[k].mean_loss)
+            found[best] = self._logistic(found[best], None)
+        return found
 
     def _logistic(self, near: Trial, regularization: float | None) -> Trial:
         """Walk over λ in steps of a power of ten; each fit starts from the last solution."""

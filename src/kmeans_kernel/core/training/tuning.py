@@ -40,6 +40,7 @@ from kmeans_kernel.core.training.cross_validation import (
     ridge_path,
 )
 from kmeans_kernel.core.training.fit import fit_coefficients
+from kmeans_kernel.core.training.halving import Halving
 from kmeans_kernel.core.training.search import Candidate, is_significantly_lower, search
 
 # Up to this many features, rows count as a table, for which feature scales, the asinh transform and
@@ -128,6 +129,8 @@ def tune(
     """
     if not leaves_open(config):
         return _as_given(rows, config)
+    if config.fit_on == "samples" and rows.n_features <= MOST_FEATURES_OF_A_TABLE:
+        return _tune_table(rows, config, run)
     small, fewer = smaller_problem(rows, config, run.rng)
     with run.executor.session():
         if _suits_leave_one_out(small, fewer):
@@ -150,6 +153,24 @@ def tune(
         fit_temperature(best.scores, best.codes, best.weights),
         best.error,
         squares,
+    )
+
+
+def _tune_table(rows: TrainingRows, config: TrainingConfig, run: Run) -> Tuned:
+    """Choose the hyperparameters of a table by successive halving."""
+    with run.executor.session():
+        searched = Halving(config, run).search(rows)
+    best = searched.trial
+    regularization, problem = best.regularization, best.problem
+    if config.regularization is None:
+        regularization = rescale(regularization, problem.fitted_weight, rows.total_weight)
+    return Tuned(
+        best.kernel,
+        regularization,
+        best.loss,
+        _with_lift(rows, config, searched.sphere_map),
+        fit_temperature(best.scores, problem.codes, problem.weights),
+        best.error,
     )
 
 

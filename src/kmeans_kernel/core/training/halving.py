@@ -1,0 +1,462 @@
+"""Search for the hyperparameters of tables by successive halving.
+
+Many candidates are tried on a small problem (few rows, few landmarks), the survivors on a larger
+one. In order: kernel families, widths and feature transforms; feature scales (AGOP) in rounds; the
+logistic loss, whose best kernel is wider than that of the squared loss; then the best few on the
+larger problem, with their width, regularization and scales refined; last the number of
+representatives. Each decision is made by held-out samples that the fits have not seen.
+
+K. Jamieson and A. Talwalkar, "Non-stochastic best arm identification and hyperparameter
+optimization", AISTATS 2016.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kmeans_kernel.core.arrays.events import CandidateTried
+from kmeans_kernel.core.arrays.execution import Run
+from kmeans_kernel.core.arrays.matrices import is_sparse
+from kmeans_kernel.core.arrays.rows import (
+    LabelledRows,
+    TrainingRows,
+    basis_size,
+    stratified_sample,
+    with_typical_lift,
+)
+from kmeans_kernel.core.arrays.sphere import (
+    FeatureTransform,
+    SphereMap,
+    learn_asinh,
+    learn_standard,
+)
+from kmeans_kernel.core.kernels.kernels import Kernel
+from kmeans_kernel.core.training.config import TrainingConfig
+from kmeans_kernel.core.training.cross_validation import hold_out
+from kmeans_kernel.core.training.search import is_significantly_lower
+from kmeans_kernel.core.training.trials import (
+    FIRST_POWER,
+    POWERS,
+    Trial,
+    TrialFold,
+    TrialProblem,
+    kernel_at,
+)
+
+# The most rows and landmarks of the two problems. Landmarks are at least some per class, and at
+# most a share of the training rows of a fold.
+_SMALL_ROWS, _LARGE_ROWS = 2000, 6000
+_SMALL_LANDMARKS, _LARGE_LANDMARKS = 200, 700
+_SMALL_PER_CLASS, _LARGE_PER_CLASS = 4, 12
+_SHARE_OF_ROWS = 0.5
+
+# Folds: number of parts, and number of parts that are held out in turn, up to so many rows. Many
+# where rows are few, a fit is cheap and a single part would say little.
+_FOLDS = ((1000, 5, 5), (1500, 4, 4), (2500, 3, 3), (3500, 3, 2), (np.inf, 4, 1))
+
+# Folds of the small problem, where rows are many enough to be thinned out.
+_FOLDS_OF_SMALL = 2
+
+# Widths 2γ = 2ᵏ: range of k; first points for smooth kernels and for kernels with a cusp, whose
+# best γ is smaller.
+_WIDTHS = (-4, 10)
+_FIRST_SMOOTH, _FIRST_CUSP = (-1, 2, 5), (-3, 0, 3)
+
+# The most rounds of the recursive feature machine on the small problem, and on the large one.
+_ROUNDS, _LARGE_ROUNDS = 4, 2
+
+# The logistic loss is tried at these widths relative to the best of the squared loss, and with this
+# power of its regularization.
+_LOGISTIC_WIDTHS, _LOGISTIC_POWER = (0, -3), -3
+
+# The most candidates that are tried on the large problem.
+_SURVIVORS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Training rows and held-out rows of each fold, without a map to the sphere.
+
+    Attributes
+    ----------
+    folds : pairs of training rows and held-out rows
+    n_landmarks : number of landmarks of each fit
+    """
+
+    folds: Sequence[tuple[LabelledRows, LabelledRows]]
+    n_landmarks: int
+
+
+@dataclass(frozen=True, eq=False)
+class Searched:
+    """The outcome of the search.
+
+    Attributes
+    ----------
+    trial : the best trial, on the large problem
+    sphere_map : the map of all rows to the sphere; its lift is still to be set
+    smaller : the same hyperparameters with a quarter of the landmarks; None if not tried
+    """
+
+    trial: Trial
+    sphere_map: SphereMap
+    smaller: Trial | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Halving:
+    """Successive halving over the open hyperparameters of a configuration.
+
+    Attributes
+    ----------
+    config : the configuration
+    run : executor, listener, random generator, deadline
+    """
+
+    config: TrainingConfig
+    run: Run
+
+    def search(self, rows: TrainingRows) -> Searched:
+        """Search on a stratified sample of the rows."""
+        sample = rows.load() if len(rows) <= _LARGE_ROWS else self._sample(rows, _LARGE_ROWS)
+        small, large = self._parts(sample)
+        plain = self._screen(sample, small)
+        scaled = self._scale(plain[0], _ROUNDS) if self.config.feature_scales else []
+        survivors = self._try_losses(plain, scaled)
+        found = self._refine(survivors, large)
+        return Searched(found, _joint_map(found), self._shrink(found, large))
+
+    def _sample(self, rows: TrainingRows, most: int) -> LabelledRows:
+        return stratified_sample(rows, most, self.run.rng)
+
+    def _parts(self, sample: LabelledRows) -> tuple[Parts, Parts]:
+        """Return the folds of the small and of the large problem; the small ones are subsets."""
+        n_folds, used = next(counts for most, *counts in _FOLDS if len(sample) < most)
+        folds = list(hold_out(sample, n_folds, self.run.rng))[:used]
+        large = Parts(folds, self._landmarks(folds, _LARGE_LANDMARKS, _LARGE_PER_CLASS))
+        if len(sample) > _SMALL_ROWS:
+            share = _SMALL_ROWS / len(sample)
+            folds = [
+                (self._thin(train, share), self._thin(test, share))
+                for train, test in folds[:_FOLDS_OF_SMALL]
+            ]
+        small = Parts(folds, self._landmarks(folds, _SMALL_LANDMARKS, _SMALL_PER_CLASS))
+        return small, large
+
+    def _thin(self, rows: LabelledRows, share: float) -> LabelledRows:
+        return stratified_sample(rows, int(np.ceil(share * len(rows))), self.run.rng)
+
+    def _landmarks(
+        self, folds: Sequence[tuple[LabelledRows, LabelledRows]], most: int, per_class: int
+    ) -> int:
+        train = folds[0][0]
+        wanted = max(most, per_class * len(train.classes))
+        given = basis_size(train, self.config.n_representatives)
+        return max(1, min(wanted, round(_SHARE_OF_ROWS * len(train)), given))
+
+    def _problem(self, parts: Parts, maps: Sequence[SphereMap]) -> TrialProblem:
+        """Map the folds to the sphere and cluster them; `maps` has one map for each fold."""
+
+        def build(index: int) -> TrialFold:
+            train, test = parts.folds[index]
+            sphere_map = maps[index % len(maps)]
+            if self.config.lift is None:
+                sphere_map = with_typical_lift(train, sphere_map)
+            else:
+                sphere_map = replace(sphere_map, lift=self.config.lift)
+            lifted = train.on_sphere(sphere_map)
+            return TrialFold.of(lifted, test.on_sphere(sphere_map), parts.n_landmarks)
+
+        executor = self.run.executor
+        return TrialProblem(executor.map(build, range(len(parts.folds))), executor)
+
+    def _screen(self, sample: LabelledRows, small: Parts) -> list[Trial]:
+        """Try transforms, kernel families and widths on the small problem; the best first."""
+        found: list[Trial] = []
+        for transform in transforms_to_try(sample, self.config):
+            problem = self._problem(small, [SphereMap(0.0, None, transform)])
+            best = self._best_width(problem, self._families(), FIRST_POWER)
+            found.append(self._around(best))
+        return sorted(found, key=lambda trial: trial.mean_loss)
+
+    def _families(self) -> list[tuple[Kernel, Sequence[int]]]:
+        """Return the kernels to try with their first widths; no widths for a given kernel."""
+        kernel = self.config.kernel
+        if not isinstance(kernel, tuple):
+            return [(kernel, ())]
+        return [(one, _FIRST_SMOOTH if one.is_smooth else _FIRST_CUSP) for one in kernel]
+
+    def _best_width(
+        self,
+        problem: TrialProblem,
+        families: Sequence[tuple[Kernel, Sequence[int]]],
+        power: int,
+    ) -> Trial:
+        """Try the given widths of each family; go on beyond the best while it is the outermost."""
+        tried: dict[tuple[str, int | None], Trial] = {}
+        pending = [
+            kernel if not widths else kernel_at(kernel, width)
+            for kernel, widths in families
+            for width in (widths or (None,))
+        ]
+        while pending and not (tried and self.run.is_out_of_time()):
+            for trial in self._try_squared(problem, pending, power):
+                tried[trial.kernel.name, trial.width] = trial
+            best = min(tried.values(), key=lambda trial: trial.mean_loss)
+            power = best.power
+            pending = _beyond(best, [k for name, k in tried if name == best.kernel.name])
+            if len(families[0][1]) == 0:
+                break
+        return best
+
+    def _try_squared(
+        self, problem: TrialProblem, kernels: Sequence[Kernel], power: int
+    ) -> list[Trial]:
+        found = problem.try_squared(kernels, self._ridge_lambda(), power)
+        self._report(found)
+        return found
+
+    def _report(self, trials: Sequence[Trial]) -> None:
+        if self.run.on_event is not None:
+            for trial in trials:
+                self.run.on_event(CandidateTried(trial.kernel, trial.error))
+
+    def _ridge_lambda(self) -> float | None:
+        """Return λ of the squared loss, None to search: with loss="logistic" λ is not for it."""
+        return None if self.config.loss == "logistic" else self.config.regularization
+
+    def _around(self, trial: Trial) -> Trial:
+        """Return the best of a trial and its neighbours in width."""
+        if trial.width is None or not isinstance(self.config.kernel, tuple):
+            return trial
+        widths = [k for k in (trial.width - 1, trial.width + 1) if _WIDTHS[0] <= k <= _WIDTHS[1]]
+        kernels = [kernel_at(trial.kernel, k) for k in widths]
+        tried = self._try_squared(trial.problem, kernels, trial.power)
+        return min([trial, *tried], key=lambda one: one.mean_loss)
+
+    def _scale(self, plain: Trial, rounds: int) -> list[Trial]:
+        """Learn feature scales in rounds, while the held-out loss falls; then try other kernels.
+
+        Returns the best trial with scales, or nothing.
+        """
+        last, found = plain, list[Trial]()
+        for _ in range(rounds):
+            if self.run.is_out_of_time():
+                break
+            problem = self._rescaled(last)
+            trial = self._best_width(problem, [self._near(last)], last.power)
+            found.append(trial)
+            if trial.mean_loss >= last.mean_loss:
+                break
+            last = trial
+        if not found:
+            return []
+        best = min(found, key=lambda trial: trial.mean_loss)
+        return [min([best, *self._other_families(best)], key=lambda trial: trial.mean_loss)]
+
+    def _rescaled(self, trial: Trial, parts: Parts | None = None) -> TrialProblem:
+        """Return the problem of a trial with feature scales learned by the trial."""
+        folds = trial.problem.folds
+        maps = [
+            replace(fold.train.sphere_map, scales=scales)
+            for fold, scales in zip(folds, trial.learn_scales(), strict=True)
+        ]
+        if parts is None:
+            pairs = [(fold.train, fold.test) for fold in folds]
+            parts = Parts(pairs, len(folds[0].landmarks))
+        return self._problem(parts, maps)
+
+    def _near(self, trial: Trial) -> tuple[Kernel, Sequence[int]]:
+        if trial.width is None or not isinstance(self.config.kernel, tuple):
+            return trial.kernel, ()
+        return trial.kernel, (trial.width, trial.width + 1)
+
+    def _other_families(self, best: Trial) -> list[Trial]:
+        """Try the other kernel families at about the width of the best trial."""
+        if best.width is None or not isinstance(self.config.kernel, tuple):
+            return []
+        shift = 2 if best.kernel.is_smooth else -2
+        others = [
+            (one, (best.width - (shift if one.is_smooth != best.kernel.is_smooth else 0),))
+            for one in self.config.kernel
+            if one.name != best.kernel.name
+        ]
+        if not others or self.run.is_out_of_time():
+            return []
+        return [self._around(self._best_width(best.problem, others, best.power))]
+
+    def _try_losses(self, plain: Sequence[Trial], scaled: Sequence[Trial]) -> list[Trial]:
+        """Return the trials to go on with, best Brier score first, the logistic loss included."""
+        if self.config.feature_scales == "learned" and scaled:
+            plain = []
+        trials = [*scaled, *plain]
+        best = min(trials, key=lambda trial: trial.mean_loss)
+        # A map that is clearly worse with the squared loss is not tried with the logistic one.
+        weights = best.problem.weights
+        trials = [
+            trial
+            for trial in trials
+            if trial is best or not is_significantly_lower(trial.losses, best.losses, weights, 3.0)
+        ]
+        if self._tries_logistic():
+            logistic = [one for trial in trials for one in self._logistic_around(trial)]
+            trials = logistic if self.config.loss == "logistic" else [*trials, *logistic]
+        trials.sort(key=lambda trial: trial.mean_brier)
+        return trials[:_SURVIVORS]
+
+    def _tries_logistic(self) -> bool:
+        searched = self.config.loss is None and self.config.regularization is None
+        return self.config.loss == "logistic" or searched
+
+    def _logistic_around(self, trial: Trial) -> list[Trial]:
+        """Try the logistic loss at the width of a trial and at wider kernels of each family."""
+        problem, near = trial.problem, [trial]
+        if trial.width is not None and isinstance(self.config.kernel, tuple):
+            wider = [max(_WIDTHS[0], trial.width + step) for step in _LOGISTIC_WIDTHS[1:]]
+            kernels = [kernel_at(trial.kernel, width) for width in wider]
+            for other in self.config.kernel:
+                if other.name != trial.kernel.name:
+                    shift = -2 if trial.kernel.is_smooth else 2
+                    width = min(max(trial.width + shift - 1, _WIDTHS[0]), _WIDTHS[1])
+                    kernels.append(kernel_at(other, width))
+            near += self._try_squared(problem, kernels, trial.power)
+        start = [_with_power(one, one.power + _LOGISTIC_POWER) for one in near]
+        found = problem.try_logistic(start, self.config.regularization)
+        self._report(found)
+        return [min(found, key=lambda one: one.mean_loss)]
+
+    def _refine(self, survivors: Sequence[Trial], large: Parts) -> Trial:
+        """Try the survivors on the large problem, and refine the best of them there."""
+        found: list[Trial] = []
+        for trial in survivors:
+            if found and self.run.is_out_of_time():
+                break
+            maps = [fold.train.sphere_map for fold in trial.problem.folds]
+            problem = self._same_map(found, maps) or self._problem(large, maps)
+            found.append(self._try_on(problem, [trial.kernel], trial)[0])
+        weights = found[0].problem.weights
+        best = found[0]
+        for trial in found[1:]:
+            # Feature scales are kept if they are significantly better: they may follow noise.
+            if trial.mean_brier < best.mean_brier:
+                best = trial
+        best = self._refine_scales(best, large)
+        best = self._refine_width(best)
+        plain = [trial for trial in found if _scales(trial) is None]
+        if _scales(best) is not None and plain and self.config.feature_scales == "auto":
+            rival = min(plain, key=lambda trial: trial.mean_brier)
+            if not is_significantly_lower(rival.brier, best.brier, weights):
+                best = self._refine_width(rival)
+        return best
+
+    def _same_map(self, found: Sequence[Trial], maps: Sequence[SphereMap]) -> TrialProblem | None:
+        """Return the large problem of an earlier survivor with the same map to the sphere."""
+        for trial in found:
+            mine = trial.problem.folds[0].train.sphere_map
+            same = mine.scales is maps[0].scales
+            if same and mine.feature_transform is maps[0].feature_transform:
+                return trial.problem
+        return None
+
+    def _try_on(
+        self, problem: TrialProblem, kernels: Sequence[Kernel], near: Trial
+    ) -> list[Trial]:
+        """Try kernels with the loss of another trial, from its regularization."""
+        if near.loss == "squared":
+            return self._try_squared(problem, kernels, near.power)
+        start = [
+            Trial(problem, kernel, near.power, near.regularization, "squared", folds,
+                  near.scores, near.losses)
+            for kernel, folds in zip(kernels, problem.whiten(kernels), strict=True)
+        ]  # fmt: skip
+        found = problem.try_logistic(start, self.config.regularization)
+        self._report(found)
+        return found
+
+    def _refine_scales(self, best: Trial, large: Parts) -> Trial:
+        if _scales(best) is None:
+            return best
+        for _ in range(_LARGE_ROUNDS):
+            if self.run.is_out_of_time():
+                break
+            problem = self._rescaled(self._with_ridge(best), large)
+            trial = self._try_on(problem, [best.kernel], best)[0]
+            if trial.mean_brier >= best.mean_brier:
+                break
+            best = trial
+        return best
+
+    def _with_ridge(self, trial: Trial) -> Trial:
+        """Return a trial whose regularization is for ridge regression, which scales come from."""
+        if trial.loss == "squared":
+            return trial
+        return _with_power(trial, trial.power - _LOGISTIC_POWER)
+
+    def _refine_width(self, best: Trial) -> Trial:
+        if best.width is None or not isinstance(self.config.kernel, tuple):
+            return best
+        widths = [k for k in (best.width - 1, best.width + 1) if _WIDTHS[0] <= k <= _WIDTHS[1]]
+        if self.run.is_out_of_time():
+            return best
+        kernels = [kernel_at(best.kernel, k) for k in widths]
+        tried = self._try_on(best.problem, kernels, best)
+        return min([best, *tried], key=lambda one: one.mean_brier)
+
+    def _shrink(self, best: Trial, large: Parts) -> Trial | None:
+        """Try the best trial with a quarter of the landmarks; None if there is no time."""
+        if self.run.is_out_of_time():
+            return None
+        fewer = max(len(large.folds[0][0].classes), large.n_landmarks // 4)
+        maps = [fold.train.sphere_map for fold in best.problem.folds]
+        problem = self._problem(replace(large, n_landmarks=fewer), maps)
+        return self._try_on(problem, [best.kernel], best)[0]
+
+
+def transforms_to_try(rows: LabelledRows, config: TrainingConfig) -> list[FeatureTransform | None]:
+    """Return the feature transforms to try; None for rows as they come."""
+    if config.feature_transform is None or is_sparse(rows.X):
+        return [None]
+    X, weights = np.asarray(rows.X[:]), rows.row_weights
+    if config.feature_transform == "standard":
+        return [learn_standard(X, weights)]
+    if config.feature_transform == "asinh":
+        return [learn_asinh(X, weights, long_tails_only=False)]
+    asinh = learn_asinh(X, weights, long_tails_only=True)
+    return [learn_standard(X, weights), *([] if asinh is None else [asinh])]
+
+
+def _beyond(best: Trial, widths: Sequence[int | None]) -> list[Kernel]:
+    """Return the kernel one step beyond the best width, if that is the outermost of those tried."""
+    known = sorted(width for width in widths if width is not None)
+    if best.width is None or len(known) < 1:
+        return []
+    step = known[1] - known[0] if len(known) > 1 else 1
+    beyond = []
+    if best.width == known[-1]:
+        beyond.append(best.width + step)
+    elif best.width == known[0]:
+        beyond.append(best.width - step)
+    return [kernel_at(best.kernel, k) for k in beyond if _WIDTHS[0] <= k <= _WIDTHS[1]]
+
+
+def _with_power(trial: Trial, power: int) -> Trial:
+    """Return a trial with another k of the regularization 10^(k/2)."""
+    power = min(max(power, POWERS[0]), POWERS[1])
+    return replace(trial, power=power, regularization=10.0 ** (power / 2))
+
+
+def _scales(trial: Trial) -> object:
+    return trial.problem.folds[0].train.sphere_map.scales
+
+
+def _joint_map(trial: Trial) -> SphereMap:
+    """Return the map of a trial for all rows: the root mean square of the scales of its folds."""
+    maps = [fold.train.sphere_map for fold in trial.problem.folds]
+    scales = None
+    if maps[0].scales is not None:
+        squares = [one.scales**2 for one in maps if one.scales is not None]
+        scales = np.sqrt(np.mean(squares, axis=0))
+    return replace(maps[0], lift=0.0, scales=scales)
