@@ -273,8 +273,9 @@ class SmallLogisticProblem:
         A = solve_triangular(
             np.asfortranarray(triangle, dtype=dtype), self._centred, lower=True, check_finite=False
         ).T
-        inverse, _ = lapack.dpotri(triangle, lower=1)
-        penalty = regularization * (np.tril(inverse) + np.tril(inverse, -1).T)
+        # The coefficients are R⁻ᵀB, so their squared length is that of B in the metric R⁻¹R⁻ᵀ.
+        inverse, _ = lapack.dtrtri(triangle, lower=1)
+        penalty = regularization * (inverse @ inverse.T)
         shares, own = self.weights / self.weights.sum(), (np.arange(len(A)), self.codes)
         root = float(np.sqrt(hessian))
 

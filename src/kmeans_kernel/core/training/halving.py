@@ -49,7 +49,7 @@ from kmeans_kernel.core.training.trials import (
 # The most rows and landmarks of the two problems. Landmarks are at least some per class, and at
 # most a share of the training rows of a fold.
 _SMALL_ROWS, _LARGE_ROWS = 2000, 6000
-_SMALL_LANDMARKS, _LARGE_LANDMARKS = 200, 700
+_SMALL_LANDMARKS, _LARGE_LANDMARKS = 200, 600
 _SMALL_PER_CLASS, _LARGE_PER_CLASS = 4, 12
 _SHARE_OF_ROWS = 0.5
 
@@ -326,7 +326,8 @@ class Halving:
         start = [_with_power(one, one.power + _LOGISTIC_POWER) for one in near]
         found = problem.try_logistic(start, self.config.regularization)
         self._report(found)
-        return [min(found, key=lambda one: one.mean_loss)]
+        best = min(found, key=lambda one: one.mean_loss)
+        return [best if self.config.regularization is not None else problem.walk_logistic(best)]
 
     def _refine(self, survivors: Sequence[Trial], large: Parts) -> Trial:
         """Try the survivors on the large problem, and refine the best of them there."""
@@ -336,21 +337,25 @@ class Halving:
                 break
             maps = [fold.train.sphere_map for fold in trial.problem.folds]
             problem = self._same_map(found, maps) or self._problem(large, maps)
-            found.append(self._try_on(problem, [trial.kernel], trial)[0])
-        weights = found[0].problem.weights
-        best = found[0]
-        for trial in found[1:]:
-            # Feature scales are kept if they are significantly better: they may follow noise.
-            if trial.mean_brier < best.mean_brier:
-                best = trial
-        best = self._refine_scales(best, large)
-        best = self._refine_width(best)
+            found.append(self._refine_lambda(self._try_on(problem, [trial.kernel], trial)[0]))
+        best = min(found, key=lambda trial: trial.mean_brier)
         plain = [trial for trial in found if _scales(trial) is None]
+        best = self._refine_scales(best, large)
         if _scales(best) is not None and plain and self.config.feature_scales == "auto":
+            # Feature scales may follow noise: they are kept if they are significantly better.
             rival = min(plain, key=lambda trial: trial.mean_brier)
-            if not is_significantly_lower(rival.brier, best.brier, weights):
-                best = self._refine_width(rival)
-        return best
+            if not is_significantly_lower(rival.brier, best.brier, best.problem.weights):
+                best = rival
+        return self._refine_width(best)
+
+    def _refine_lambda(self, best: Trial) -> Trial:
+        """Search λ of the logistic loss; that of the squared loss is found already."""
+        searched = self.config.regularization is None and best.loss == "logistic"
+        if not searched or self.run.is_out_of_time():
+            return best
+        found = best.problem.walk_logistic(best)
+        self._report([found])
+        return found
 
     def _same_map(self, found: Sequence[Trial], maps: Sequence[SphereMap]) -> TrialProblem | None:
         """Return the large problem of an earlier survivor with the same map to the sphere."""

@@ -289,30 +289,27 @@ class TrialProblem:
         return min(found, key=lambda trial: trial.mean_loss)
 
     def try_logistic(self, near: Sequence[Trial], regularization: float | None) -> list[Trial]:
-        """Try the logistic loss with the kernels of other trials, and at their λ if it is open.
-
-        λ is then searched for the best kernel only.
-        """
+        """Try the logistic loss with the kernels of other trials, at their λ if it is not given."""
 
         def at_own(trial: Trial) -> Trial:
-            given = trial.regularization if regularization is None else regularization
-            return self._logistic(trial, given)
+            own = trial.regularization if regularization is None else regularization
+            return self._logistic(trial, own)
 
-        found = self.executor.map(at_own, near)
-        if regularization is None:
-            best = min(range(len(found)), key=lambda k: found[k].mean_loss)
-            found[best] = self._logistic(found[best], None)
-        return found
+        return self.executor.map(at_own, near)
+
+    def walk_logistic(self, near: Trial) -> Trial:
+        """Search λ of the logistic loss, from that of another trial."""
+        return self._logistic(near, None)
 
     def _logistic(self, near: Trial, regularization: float | None) -> Trial:
         """Walk over λ in steps of a power of ten; each fit starts from the last solution."""
         found: list[Trial] = []
         solutions: list[Solution | None] = [None] * len(near.whitened)
         for k, value, losses in _walk(regularization, near.power, 2):
-            solutions = [
-                fold.logistic(value, start)
-                for fold, start in zip(near.whitened, solutions, strict=True)
-            ]
+            solutions = self.executor.map(
+                lambda pair: pair[0].logistic(value, pair[1]),  # noqa: B023
+                list(zip(near.whitened, solutions, strict=True)),
+            )
             scores = np.concatenate(
                 [
                     fold.scores(cast(Solution, solution))
