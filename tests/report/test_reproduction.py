@@ -118,7 +118,8 @@ def test_the_report_is_one_page_that_needs_nothing_else():
 
 def test_the_literal_rule_is_computed_as_printed(rng):
     X, y = np.abs(rng.normal(size=(30, 4))), np.arange(30) % 3
-    model = KMeansKernelClassifier(3, kernel="poly", lift=0.0, random_state=0).fit(X, y).model_
+    options = {"kernel": "poly", "lift": 0.0, "feature_transform": None, "random_state": 0}
+    model = KMeansKernelClassifier(3, **options).fit(X, y).model_
     found = equation8.literal_scores(model, X[:2])
     for i in range(2):
         for k in range(3):

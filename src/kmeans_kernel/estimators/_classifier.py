@@ -505,8 +505,8 @@ class KMeansKernelClassifier(ClassifierMixin, FittedAttributes, BaseEstimator):
         >>> X, y = load_iris(return_X_y=True)
         >>> explanation = KMeansKernelClassifier(5, random_state=0).fit(X, y).explain(X[:1])
         >>> positive, negative = explanation.largest(0)
-        >>> int(positive[0].label), int(negative[0].label)
-        (0, 1)
+        >>> int(positive[0].label), bool(positive[0].value > 0 > negative[0].value)
+        (0, True)
         """
         check_is_fitted(self)
         X = check_rows(self, X, reset=False)

@@ -36,7 +36,8 @@ class AGOPProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     change; distances between projected rows are those of the metric √M, as in recursive feature
     machines (Radhakrishnan et al., Science 383, 2024). `feature_scales` of the classifier uses the
     diagonal of the same matrix. The projection is for rows of many features that act jointly, such
-    as pixels; with fewer components than features it makes the next step cheaper.
+    as pixels; with fewer components than features it makes the next step cheaper. Standardised
+    components would lose the metric, so the next classifier gets `feature_transform=None`.
 
     Parameters
     ----------
@@ -67,7 +68,8 @@ class AGOPProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     >>> digits = load_digits()
     >>> X_train, X_test = (X.reshape(len(X), -1) for X in (digits.X_train, digits.X_test))
     >>> model = make_pipeline(
-    ...     AGOPProjection(40, random_state=0), KMeansKernelClassifier(50, random_state=0)
+    ...     AGOPProjection(40, random_state=0),
+    ...     KMeansKernelClassifier(50, feature_transform=None, random_state=0),
     ... )
     >>> bool(model.fit(X_train, digits.y_train).score(X_test, digits.y_test) > 0.95)
     True
