@@ -81,11 +81,11 @@ class CandidateTried:
     Attributes
     ----------
     kernel : the kernel
-    loss : mean loss of the held-out rows at the best regularization for this kernel
+    error : misclassification rate of the held-out rows at the best regularization for this kernel
     """
 
     kernel: object
-    loss: float
+    error: float
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,20 @@ class SizeTried:
 
 
 @dataclass(frozen=True)
+class FitProgress:
+    """A part of the whole fit is done.
+
+    Attributes
+    ----------
+    stage : what runs now: "search", "clustering" or "solving"
+    fraction : estimated share of the whole fit that is done, from 0 to 1; it never falls
+    """
+
+    stage: str
+    fraction: float
+
+
+@dataclass(frozen=True)
 class SolveStarted:
     """The solve for the coefficients of m representatives starts."""
 
@@ -121,5 +135,6 @@ Event: TypeAlias = (
     | CandidateTried
     | SizeTried
     | SolveStarted
+    | FitProgress
 )
 OnEvent: TypeAlias = Callable[[Event], None]

@@ -132,7 +132,7 @@ def _search_regularization(
         k = walk.send(found[-1].mean_loss) if regularization is None else None
     best = min(found, key=lambda candidate: candidate.mean_loss)
     if on_event is not None:
-        on_event(CandidateTried(kernel, best.mean_loss))
+        on_event(CandidateTried(kernel, best.error))
     return best
 
 
