@@ -39,7 +39,7 @@ _LONGEST = 1e150
 _ALL = slice(None)
 
 # Rows of a block: enough for triangular solves to run at the speed of matrix products.
-_BLOCK_ROWS = 1024
+_BLOCK_ROWS = 2048
 
 # The most copies of a row that are dealt into folds; a heavier row counts as this many.
 _MOST_COPIES = 30

@@ -96,27 +96,62 @@ class FeatureTransform:
         return np.asarray(np.clip(values, -largest, largest, out=values))
 
 
-def learn_standard(X: Array, weights: Array) -> FeatureTransform:
-    """Learn means and standard deviations from rows and their weights.
+@dataclass(frozen=True, eq=False)
+class FeatureMoments:
+    """Means and standard deviations of features, additive over blocks of rows.
 
-    A feature that is constant up to rounding gets a width of one, so that its rounding is not
-    magnified.
+    Attributes
+    ----------
+    weight : total weight of the rows
+    means, deviations : (d,) weighted means and standard deviations
+    largest : (d,) largest absolute entries
     """
-    X = X.astype(np.float64)
-    largest = np.abs(X).max(axis=0)
-    shares = weights / weights.sum()
-    # Relative to the first row, in units of the largest entry: nothing cancels or overflows.
-    units = np.where(largest > 0, largest, 1.0)
-    off = X / units - X[0] / units
-    means = shares @ off
-    widths = np.sqrt(shares @ (off - means) ** 2) * units
-    constant = widths <= _ROUNDING * largest
-    return FeatureTransform(
-        "standard",
-        centers=np.where(constant, X[0], (X[0] / units + means) * units),
-        widths=np.where(constant, 1.0, widths),
-        gains=np.ones(X.shape[1]),
-    )
+
+    weight: float
+    means: Array
+    deviations: Array
+    largest: Array
+
+    @classmethod
+    def of(cls, X: Array, weights: Array) -> FeatureMoments:
+        """Return the moments of rows."""
+        X = X.astype(np.float64)
+        largest = np.abs(X).max(axis=0)
+        shares = weights / weights.sum()
+        # Relative to the first row, in units of the largest entry: nothing cancels or overflows.
+        units = np.where(largest > 0, largest, 1.0)
+        off = X / units - X[0] / units
+        means = shares @ off
+        deviations = np.sqrt(shares @ (off - means) ** 2) * units
+        return cls(float(weights.sum()), (X[0] / units + means) * units, deviations, largest)
+
+    def __add__(self, other: FeatureMoments) -> FeatureMoments:
+        """Join the moments of two blocks, without squares that overflow."""
+        weight = self.weight + other.weight
+        mine, theirs = self.weight / weight, other.weight / weight
+        inside = np.hypot(np.sqrt(mine) * self.deviations, np.sqrt(theirs) * other.deviations)
+        apart = np.sqrt(mine * theirs) * (self.means - other.means)
+        return FeatureMoments(
+            weight,
+            mine * self.means + theirs * other.means,
+            np.hypot(inside, apart),
+            np.maximum(self.largest, other.largest),
+        )
+
+    def standard_transform(self) -> FeatureTransform:
+        """Return the transform to mean zero and variance one.
+
+        A feature that is constant up to rounding gets a width of one, so that its rounding is not
+        magnified.
+        """
+        constant = self.deviations <= _ROUNDING * self.largest
+        widths = np.where(constant, 1.0, self.deviations)
+        return FeatureTransform("standard", self.means.copy(), widths, np.ones(len(widths)))
+
+
+def learn_standard(X: Array, weights: Array) -> FeatureTransform:
+    """Learn means and standard deviations from rows and their weights."""
+    return FeatureMoments.of(X, weights).standard_transform()
 
 
 def learn_asinh(X: Array, weights: Array, *, long_tails_only: bool) -> FeatureTransform | None:

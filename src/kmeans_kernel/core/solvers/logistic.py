@@ -23,7 +23,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import lapack, solve_triangular
 from scipy.optimize import minimize
-from scipy.special import log_softmax
 
 from kmeans_kernel.core.arrays.execution import SERIAL, Executor
 from kmeans_kernel.core.arrays.matrices import Array, IntArray
@@ -100,10 +99,13 @@ def loss_sums(
     respect to the intercept and the (m, K) gradient with respect to `inner`; it is additive over
     blocks.
     """
-    logs = log_softmax(features @ inner.astype(features.dtype, copy=False) + intercept, axis=1)
+    scores = (features @ inner.astype(features.dtype, copy=False)).astype(np.float64, copy=False)
+    scores += intercept - (scores + intercept).max(axis=1, keepdims=True)
     own = np.arange(len(codes)), codes
-    loss = -float(weights @ logs[own])
-    R = np.exp(logs)
+    R = np.exp(scores)
+    sums = R.sum(axis=1)
+    loss = float(weights @ (np.log(sums) - scores[own]))
+    R /= sums[:, None]
     R[own] -= 1.0
     R *= weights[:, None]
     slopes = features.T @ R.astype(features.dtype, copy=False)
@@ -167,6 +169,12 @@ class LogisticProblem:
         """The number of classes, K."""
         return len(self.features.rows.classes)
 
+    @property
+    def precision(self) -> npt.DTypeLike:
+        """The type of the preconditioner: that of the features that are held."""
+        held = self.features.held
+        return np.float64 if held is None else held[0][0].dtype
+
     def solve(
         self,
         regularization: float,
@@ -184,17 +192,23 @@ class LogisticProblem:
         hessian = (1 - 1 / K) / K
         triangle = factor_with_ridge(self.covariance.copy(), regularization / hessian)
         triangle, root = triangle * np.sqrt(hessian), float(np.sqrt(hessian))
+        # A preconditioner may be rounded: the gradient of the variables is still exact.
+        triangle = np.asfortranarray(triangle, dtype=self.precision)
 
         def coefficients_at(flat: Array) -> tuple[Array, Array]:
             B = flat.reshape(m + 1, -1)
-            W = solve_triangular(triangle, B[:m], lower=True, trans="T", check_finite=False)
-            return W, B[m] / root
+            W = solve_triangular(
+                triangle, B[:m].astype(triangle.dtype), lower=True, trans="T", check_finite=False
+            )
+            return W.astype(np.float64, copy=False), B[m] / root
 
         def loss_and_slope(flat: Array) -> tuple[float, Array]:
             W, b = coefficients_at(flat)
             loss, slope, slope_b = self._loss_and_gradient(W, b - self.mean @ W)
             slope = slope - np.outer(self.mean, slope_b) + regularization * W
-            along = solve_triangular(triangle, slope, lower=True, check_finite=False)
+            along = solve_triangular(
+                triangle, slope.astype(triangle.dtype), lower=True, check_finite=False
+            )
             penalty = 0.5 * regularization * float((W * W).sum())
             return loss + penalty, np.vstack([along, slope_b / root]).ravel()
 

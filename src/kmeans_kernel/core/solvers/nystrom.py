@@ -230,7 +230,8 @@ def held_whitened_blocks(
 ) -> FeatureBlocks:
     """Return blocks of whitened features in memory; float32 above `_EXACT_UP_TO` bytes."""
     exact = 8.0 * len(rows) * len(basis.directions) <= _EXACT_UP_TO
-    make = partial(_whitened_as, basis, np.float64 if exact else np.float32)
+    dtype = basis.dtype if exact else np.float32
+    make = partial(_whitened_as, basis, dtype)
     return FeatureBlocks(rows, make, identity, identity, executor).hold()
 
 
@@ -260,7 +261,7 @@ def identity(columns: Array) -> Array:
 
 
 def _whitened(basis: NystromBasis, block: LabelledRows) -> Array:
-    return basis.features(block.directions())
+    return basis.features(block.directions(dtype=basis.dtype))
 
 
 def _whitened_as(basis: NystromBasis, dtype: npt.DTypeLike, block: LabelledRows) -> Array:

@@ -48,14 +48,14 @@ from kmeans_kernel.core.training.trials import (
 
 # The most rows and landmarks of the two problems. Landmarks are at least some per class, and at
 # most a share of the training rows of a fold.
-_SMALL_ROWS, _LARGE_ROWS = 2000, 6000
-_SMALL_LANDMARKS, _LARGE_LANDMARKS = 200, 600
+_SMALL_ROWS, _LARGE_ROWS = 1200, 6000
+_SMALL_LANDMARKS, _LARGE_LANDMARKS = 150, 400
 _SMALL_PER_CLASS, _LARGE_PER_CLASS = 4, 12
-_SHARE_OF_ROWS = 0.5
+_SHARE_OF_ROWS = 0.3
 
 # Folds: number of parts, and number of parts that are held out in turn, up to so many rows. Many
 # where rows are few, a fit is cheap and a single part would say little.
-_FOLDS = ((1000, 5, 5), (1500, 4, 4), (2500, 3, 3), (3500, 3, 2), (np.inf, 4, 1))
+_FOLDS = ((800, 4, 4), (1500, 3, 3), (3000, 3, 2), (np.inf, 4, 1))
 
 # Folds of the small problem, where rows are many enough to be thinned out.
 _FOLDS_OF_SMALL = 2
@@ -73,7 +73,7 @@ _ROUNDS, _LARGE_ROUNDS = 4, 2
 _LOGISTIC_WIDTHS, _LOGISTIC_POWER = (0, -3), -3
 
 # The most candidates that are tried on the large problem.
-_SURVIVORS = 3
+_SURVIVORS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,8 +178,11 @@ class Halving:
         found: list[Trial] = []
         for transform in transforms_to_try(sample, self.config):
             problem = self._problem(small, [SphereMap(0.0, None, transform)])
-            best = self._best_width(problem, self._families(), FIRST_POWER)
-            found.append(self._around(best))
+            # Another transform moves the best width little.
+            families = [self._near(found[0])] if found else self._families()
+            power = found[0].power if found else FIRST_POWER
+            best = self._best_width(problem, families, power)
+            found.append(best if found else self._around(best))
         return sorted(found, key=lambda trial: trial.mean_loss)
 
     def _families(self) -> list[tuple[Kernel, Sequence[int]]]:
@@ -247,14 +250,17 @@ class Halving:
             if self.run.is_out_of_time():
                 break
             problem = self._rescaled(last)
-            trial = self._best_width(problem, [self._near(last)], last.power)
+            if found:
+                trial = self._try_squared(problem, [last.kernel], last.power)[0]
+            else:
+                trial = self._best_width(problem, [self._near(last)], last.power)
             found.append(trial)
             if trial.mean_loss >= last.mean_loss:
                 break
             last = trial
         if not found:
             return []
-        best = min(found, key=lambda trial: trial.mean_loss)
+        best = self._around(min(found, key=lambda trial: trial.mean_loss))
         return [min([best, *self._other_families(best)], key=lambda trial: trial.mean_loss)]
 
     def _rescaled(self, trial: Trial, parts: Parts | None = None) -> TrialProblem:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from typing import TypeAlias
 
 import numpy as np
@@ -23,7 +25,13 @@ from kmeans_kernel.core.arrays.rows import (
     stratified_sample,
     with_typical_lift,
 )
-from kmeans_kernel.core.arrays.sphere import PLAIN_MAP, FeatureTransform, SphereMap, learn_asinh, learn_standard
+from kmeans_kernel.core.arrays.sphere import (
+    FeatureMoments,
+    FeatureTransform,
+    SphereMap,
+    learn_asinh,
+    learn_standard,
+)
 from kmeans_kernel.core.clustering.representatives import Representatives, represent
 from kmeans_kernel.core.kernels.kernels import Kernel
 from kmeans_kernel.core.model.agop import ENOUGH_ROWS, learn_scales
@@ -179,9 +187,24 @@ def _as_given(rows: TrainingRows, config: TrainingConfig) -> Tuned:
     kernel, regularization = config.kernel, config.regularization
     if isinstance(kernel, tuple) or regularization is None:
         raise TypeError("the configuration leaves a hyperparameter open")
-    sample = stratified_sample(rows, _ROWS_OF_TRANSFORM, np.random.default_rng(0))
-    sphere_map = _with_lift(rows, config, SphereMap(0.0, None, first_transform(sample, config)))
+    sphere_map = _with_lift(rows, config, SphereMap(0.0, None, _given_transform(rows, config)))
     return Tuned(kernel, regularization, config.loss or "squared", sphere_map)
+
+
+def _given_transform(rows: TrainingRows, config: TrainingConfig) -> FeatureTransform | None:
+    """Return the feature transform where nothing is searched; "auto" is "standard"."""
+    if config.feature_transform is None:
+        return None
+    if config.feature_transform == "asinh":
+        sample = stratified_sample(rows, _ROWS_OF_TRANSFORM, np.random.default_rng(0))
+        return first_transform(sample, config)
+    blocks = rows.sum_blocks(moments_of)
+    return reduce(add, blocks).standard_transform() if blocks else None
+
+
+def moments_of(rows: LabelledRows) -> list[FeatureMoments]:
+    """Return the moments of the features of a block of rows; none for sparse rows."""
+    return [] if is_sparse(rows.X) else [FeatureMoments.of(rows.X[:], rows.row_weights)]
 
 
 def _with_lift(rows: TrainingRows, config: TrainingConfig, sphere_map: SphereMap) -> SphereMap:
