@@ -131,7 +131,8 @@ def given_table() -> str:
     if not rows:
         return not_measured("given")
     lines = [
-        "| loss | rows × columns, m | ours | bare | ratio | of ours: K-means, kernel, solve, rest |",
+        "| loss | rows × columns, m | ours | bare | ratio "
+        "| of ours: K-means, kernel, solve, rest |",
         "|---|---|---:|---:|---:|---:|",
     ]
     for row in rows:
