@@ -68,6 +68,7 @@ docs-check: $(VENV)/dev.stamp
 # Measures what is missing; remove a file of benchmarks/results to measure it anew.
 bench: $(VENV)/dev.stamp
 	$(BIN)/python -m benchmarks.targets
+	$(BIN)/python -m benchmarks.defaults
 	$(BIN)/python -m benchmarks.tried
 	$(BIN)/python -m benchmarks.scaling
 	$(BIN)/python -m benchmarks.peers
@@ -76,6 +77,7 @@ bench: $(VENV)/dev.stamp
 
 bench-quick: $(VENV)/dev.stamp
 	$(BIN)/python -m benchmarks.targets --quick
+	$(BIN)/python -m benchmarks.defaults --quick
 	$(BIN)/python -m benchmarks.scaling --quick
 	$(BIN)/python -m benchmarks.peers --quick
 

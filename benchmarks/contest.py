@@ -23,16 +23,18 @@ Work = Callable[[], object]
 HOPELESS = 5.0
 
 
-def median_seconds(contestants: dict[str, Work], repeats: int) -> dict[str, float]:
+def median_seconds(
+    contestants: dict[str, Work], repeats: int, hopeless: float = HOPELESS
+) -> dict[str, float]:
     """Run every contestant in turn, `repeats` times over, and return the medians.
 
-    One that is hopelessly slower than ours runs once: it takes most of the time, and its place is
-    certain.
+    One that takes over `hopeless` times as long as ours runs once: it takes most of the time, and
+    its place is certain.
     """
     seconds: dict[str, list[float]] = {name: [] for name in contestants}
     for _ in range(repeats):
         for name, work in contestants.items():
-            if seconds[name] and seconds[name][0] > HOPELESS * seconds.get("ours", [np.inf])[0]:
+            if seconds[name] and seconds[name][0] > hopeless * seconds.get("ours", [np.inf])[0]:
                 continue
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # peers warn of stopping at max_iter, as meant

@@ -1,9 +1,9 @@
 """Write the generated parts of the documentation, or with --check say which are out of date.
 
-docs/performance.md, reproduction.md and paper.md hold tables between markers, made from the result
-files of experiments/ and benchmarks/; docs/api.md is made from the docstrings, docs/cli.md from the
-help of the command line, docs/images from the results, and the picture and tables of
-docs/architecture.md from the code.
+README.md, docs/performance.md, reproduction.md and paper.md hold tables between markers, made from
+the result files of experiments/ and benchmarks/; docs/api.md is made from the docstrings,
+docs/cli.md from the help of the command line, docs/images from the results, and the picture and
+tables of docs/architecture.md from the code.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ from __future__ import annotations
 import ast
 import hashlib
 import inspect
-import json
 import re
 import statistics
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +22,9 @@ from sklearn.base import BaseEstimator
 from typer.main import get_command
 
 import kmeans_kernel
-from benchmarks import draw, peers
-from docs import architecture
+from benchmarks import defaults, draw, peers
+from docs import architecture, default_fit
+from docs.notes import with_note
 from experiments import draw as beyond_draw
 from experiments import images, tables
 from kmeans_kernel import data, estimators, export, paper, report, serve
@@ -67,6 +67,10 @@ def generated() -> dict[Path, str]:
     """Return the content that each generated file should have."""
     parts = {
         ROOT / "docs" / "performance.md": {
+            "default tables": default_fit.tables_table(),
+            "default large": default_fit.large_table(),
+            "default given": default_fit.given_table(),
+            "default growth": default_fit.growth_part(),
             "targets": targets_table(),
             "rows": rows_table(),
             "peers": peers_table(),
@@ -74,6 +78,7 @@ def generated() -> dict[Path, str]:
             "tried": tried_table(),
             "serving": serving_table(),
         },
+        ROOT / "README.md": {"defaults": default_fit.readme_part()},
         ROOT / "docs" / "reproduction.md": {
             "figure1": figure_table("figure1"),
             "figure2": figure_table("figure2"),
@@ -122,8 +127,15 @@ def stale_pictures() -> list[str]:
     """
     drawn = read_json(MANIFEST) if MANIFEST.exists() else {}
     return [
-        name for name in PICTURES if drawn.get(name) != digest(name) or not (IMAGES / name).exists()
+        name
+        for name in measured_pictures()
+        if drawn.get(name) != digest(name) or not (IMAGES / name).exists()
     ]
+
+
+def measured_pictures() -> list[str]:
+    """Return the pictures whose results are there."""
+    return [name for name, (source, _, _) in PICTURES.items() if source.exists()]
 
 
 def draw_stale_pictures() -> list[str]:
@@ -133,7 +145,7 @@ def draw_stale_pictures() -> list[str]:
         source, draw_picture, _ = PICTURES[name]
         write_whole(IMAGES / name, draw_picture(read_json(source)["rows"]))
     if stale:
-        write_json(MANIFEST, {name: digest(name) for name in PICTURES})
+        write_json(MANIFEST, {name: digest(name) for name in measured_pictures()})
     return stale
 
 
@@ -527,18 +539,6 @@ def rows_table() -> str:
     return with_note(lines, "`python -m experiments.rows`", rows)
 
 
-def with_note(lines: Iterable[str], how: str, rows: Iterable[dict[str, Any]]) -> str:
-    """Return a table with a line below on how and where it was measured."""
-    return "\n".join([*lines, "", machine_note(how, rows)])
-
-
-def machine_note(how: str, rows: Iterable[dict[str, Any]]) -> str:
-    """Return one line on how and where rows were measured; all in one place, or it says so."""
-    machines = {json.dumps(row["machine"]): row["machine"] for row in rows}
-    told = [", ".join(f"{name} {value}" for name, value in m.items()) for m in machines.values()]
-    return f"{how}; {'; others: '.join(told)}."
-
-
 def permissions_table() -> str:
     """Return the folders and what each may import."""
     lines = ["| folder | may import |", "| --- | --- |"]
@@ -670,6 +670,11 @@ def untyped(found: inspect.Signature, *, drop_self: bool = False) -> str:
 # For each picture the results it is drawn from, what draws it, and where that is written.
 PICTURES: dict[str, tuple[Path, Callable[[Any], bytes], Any]] = {
     "peers.png": (BENCHMARKS / "peers.json", peers.draw_peers, peers),
+    "default_growth.png": (
+        defaults.result_file("growth"),
+        draw.draw_default_growth,
+        draw,
+    ),
     "scaling.png": (BENCHMARKS / "scaling.json", draw.draw_scaling, draw),
     "beyond.png": (EXPERIMENTS / "beyond.json", beyond_draw.draw_beyond, beyond_draw),
     "figure1.png": (EXPERIMENTS / "figure1.json", draw_reproduced("figure1"), _report),

@@ -165,19 +165,26 @@ METHODS: dict[str, Callable[[int], Any]] = {
 }  # fmt: skip
 
 
-def measure(table: str, method: str, seed: int) -> dict[str, Any]:
-    """Train and test one method on one split of a table."""
+def split(table: str, seed: int) -> list[npt.NDArray[Any]]:
+    """Return the rows of a table to train on and to test, and their labels as numbers."""
     X, y = TABLES[table]()
     y = np.unique(y, return_inverse=True)[1]
-    X_train, X_test, y_train, y_test = train_test_split(
+    found: list[npt.NDArray[Any]] = train_test_split(
         X.astype(float), y, test_size=0.3, random_state=seed, stratify=y
     )
+    return found
+
+
+def measure(table: str, method: str, seed: int) -> dict[str, Any]:
+    """Train and test one method on one split of a table."""
+    X_train, X_test, y_train, y_test = split(table, seed)
     model = make_pipeline(StandardScaler(), METHODS[method](seed))
     start = perf_counter()
     model.fit(X_train, y_train)
     seconds = perf_counter() - start
     found: dict[str, Any] = {
-        "rows": len(X), "features": X.shape[1], "classes": len(np.unique(y)),
+        "rows": len(y_train) + len(y_test), "features": X_train.shape[1],
+        "classes": len(np.unique(y_train)),
         "error_percent": round(100 * float(np.mean(model.predict(X_test) != y_test)), 3),
         "fit_seconds": round(seconds, 3),
     }  # fmt: skip

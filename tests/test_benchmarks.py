@@ -1,10 +1,14 @@
 """Every benchmark once, on small sizes: that it works, not how fast."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from sklearn.utils import Bunch
 
-from benchmarks import contest, draw, peers, plain, scaling, targets, tried
+from benchmarks import contest, defaults, draw, peers, plain, scaling, targets, tried
+from docs import default_fit
+from experiments import tables
 from kmeans_kernel import PixelNormalizer
 from kmeans_kernel.data import load_digits
 from kmeans_kernel.report import _records as records
@@ -107,6 +111,116 @@ def test_rows_of_pixels_run(mnist):
 def test_conjugate_gradients_run(small):
     for work in tried.conjugate_gradients(small, "raw", 300, rank=100):
         work()
+
+
+def test_the_tables_of_the_default_fit_are_development_tables():
+    assert len(set(defaults.TABLES)) == 12
+    assert set(defaults.TABLES) <= set(tables.TABLES) - set(tables.HELD_OUT)
+    assert set(default_fit.README_TABLES) <= set(defaults.TABLES)
+    assert [len(defaults.jobs(part, quick=False)) for part in ("tables", "large", "given")] == [
+        12, 2, 2,
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def short_peers(monkeypatch):
+    """Let the peers have five trees: their threads spin where other tests run beside them."""
+    few = {
+        "CatBoost": {"iterations": 5, "thread_count": 1},
+        "LightGBM": {"n_estimators": 5, "n_jobs": 1},
+        "gradient boosting": {"max_iter": 5},
+    }
+    for name, options in few.items():
+        make = defaults.METHODS[name]
+        short = partial(lambda make, options: make().set_params(**options), make, options)
+        monkeypatch.setitem(defaults.METHODS, name, short)
+
+
+def small_rows(part):
+    """Return rows of a part on sizes of tests, with the machine as run_jobs adds it."""
+    size = {"n": 200, "d": 20}
+    jobs = {
+        "tables": [{"table": "wine"}],
+        "large": [{**size, "classes": 2}],
+        "given": [{**size, "m": 40, "loss": loss} for loss in ("squared", "logistic")],
+        "growth": [
+            {"grows": grows, **size, "classes": 2, "method": method}
+            for grows in defaults.GROWING
+            for method in ("ours", "LightGBM")
+            if defaults.installed(method)
+        ],
+    }
+    for job in jobs[part]:
+        job = {"part": part, **job, "repeats": 1}
+        yield {**job, **defaults.measure(**job), "machine": records.facts(defaults.PACKAGES)}
+
+
+@pytest.mark.usefixtures("short_peers")
+@pytest.mark.parametrize(
+    ("part", "told"),
+    [
+        ("tables", default_fit.tables_table),
+        ("large", default_fit.large_table),
+        ("given", default_fit.given_table),
+        ("growth", default_fit.growth_part),
+    ],
+)
+def test_the_default_fit_is_measured_and_told(part, told, tmp_path, monkeypatch):
+    monkeypatch.setattr(defaults, "RESULTS", tmp_path)
+    assert told().startswith("Not measured yet")
+    rows = list(small_rows(part))
+    records.write_rows(defaults.result_file(part), rows)
+    assert all(word in told() for word in ("ours", "scikit-learn"))
+    if part == "tables":
+        assert set(rows[0]["error_percent"]) == set(filter(defaults.installed, defaults.METHODS))
+        assert rows[0]["error_percent"]["ours"] < 15
+        assert 0 < rows[0]["ours"]["search_share"] < 1
+    if part == "growth":
+        assert len(draw.draw_default_growth(rows)) > 10_000
+
+
+def test_readme_tells_three_tables_once_they_are_measured(tmp_path, monkeypatch):
+    monkeypatch.setattr(defaults, "RESULTS", tmp_path)
+    assert default_fit.readme_part() == ""
+    chosen = {"stage_seconds": {"search": 1.0}}
+    rows = [
+        {"table": table, "rows": 690, "features": 14, "classes": 2, "ours": chosen,
+         "fit_seconds": {"ours": 2.0, "CatBoost": 4.0, "LightGBM": 1.0},
+         "error_percent": {"ours": 5.0, "CatBoost": 5.0, "LightGBM": 6.0}}
+        for table in defaults.TABLES
+    ]  # fmt: skip
+    records.write_rows(defaults.result_file("tables"), rows)
+    told = default_fit.readme_part()
+    assert told.count("| 690 × 14, 2 | 0.50 | **5.00**, **5.00** |") == 3
+    assert "CatBoost 0.50, LightGBM 2.00" in told
+    assert defaults.search_share(rows) == 0.5
+    compared = defaults.comparison(rows, "LightGBM")
+    assert (compared.n_faster, compared.n_tables, compared.worst) == (0, 12, 2.0)
+    assert defaults.comparison(rows, "SVC, C = 10") is None
+
+
+def test_larger_points_than_one_over_the_limit_are_skipped(tmp_path):
+    path = tmp_path / "growth.json"
+    few, many = (
+        {"part": "growth", "grows": "n", "n": n, "d": 4, "classes": 2, "method": "ours",
+         "repeats": 1}
+        for n in (200, 400)
+    )  # fmt: skip
+    stopped = defaults.within_limit(path, few, limit=0.1)
+    assert stopped == {"over_limit_seconds": 0.1}
+    records.write_rows(path, [{**few, **stopped}])
+    assert defaults.within_limit(path, many, limit=0.1)["skipped"]
+    assert "over 0 s" in default_fit.growth_line("400 rows", {**many, **stopped})
+    other = {**many, "method": "LightGBM"}
+    assert "skipped" not in defaults.within_limit(path, other, limit=0.1)
+
+
+def test_other_processes_are_noticed():
+    row = defaults.with_other_cores(lambda job: {"square": job["k"] ** 2})({"k": 3})
+    assert row["square"] == 9
+    assert row["other_cores"] >= 0
+    assert "1.5 cores" in default_fit.busy([{"other_cores": 1.5}, {}])
+    assert default_fit.busy([{"other_cores": 0.1}]) == ""
 
 
 def test_pictures_are_drawn():

@@ -122,13 +122,21 @@ def _exit_with_parent(parent: int) -> None:
     os._exit(1)
 
 
-def in_fresh_process(module: str, job: dict[str, object]) -> dict[str, object]:
+def in_fresh_process(
+    module: str, job: dict[str, object], limit_seconds: float | None = None
+) -> dict[str, object]:
     """Run `python -m module JOB` and return the JSON of its last line.
 
-    In a process of its own a measurement has its own peak memory and no warm caches.
+    In a process of its own a measurement has its own peak memory and no warm caches. Raises
+    TimeoutError if it is not done after `limit_seconds`; the process is killed.
     """
     command = [sys.executable, "-m", module, json.dumps(job)]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603
+    try:
+        done = subprocess.run(  # noqa: S603
+            command, check=False, capture_output=True, text=True, timeout=limit_seconds
+        )
+    except subprocess.TimeoutExpired as error:
+        raise TimeoutError(f"the run {json.dumps(job)} took over {limit_seconds} s") from error
     if done.returncode != 0:
         last = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1]
         raise OSError(f"the run {json.dumps(job)} failed: {last}")
