@@ -72,9 +72,6 @@ _ROUNDS, _LARGE_ROUNDS = 4, 2
 # power of its regularization.
 _LOGISTIC_WIDTHS, _LOGISTIC_POWER = (0, -3), -3
 
-# The most candidates that are tried on the large problem.
-_SURVIVORS = 2
-
 
 @dataclass(frozen=True, eq=False)
 class Parts:
@@ -139,10 +136,8 @@ class Halving:
         large = Parts(folds, self._landmarks(folds, _LARGE_LANDMARKS, _LARGE_PER_CLASS))
         if len(sample) > _SMALL_ROWS:
             share = _SMALL_ROWS / len(sample)
-            folds = [
-                (self._thin(train, share), self._thin(test, share))
-                for train, test in folds[:_FOLDS_OF_SMALL]
-            ]
+            # Held-out rows are cheap, and make the comparisons sharper: all of them are kept.
+            folds = [(self._thin(train, share), test) for train, test in folds[:_FOLDS_OF_SMALL]]
         small = Parts(folds, self._landmarks(folds, _SMALL_LANDMARKS, _SMALL_PER_CLASS))
         return small, large
 
@@ -310,8 +305,7 @@ class Halving:
         if self._tries_logistic():
             logistic = [one for trial in trials for one in self._logistic_around(trial)]
             trials = logistic if self.config.loss == "logistic" else [*trials, *logistic]
-        trials.sort(key=lambda trial: trial.mean_brier)
-        return trials[:_SURVIVORS]
+        return survivors_of(trials)
 
     def _tries_logistic(self) -> bool:
         searched = self.config.loss is None and self.config.regularization is None
@@ -332,8 +326,14 @@ class Halving:
         start = [_with_power(one, one.power + _LOGISTIC_POWER) for one in near]
         found = problem.try_logistic(start, self.config.regularization)
         self._report(found)
-        best = min(found, key=lambda one: one.mean_loss)
-        return [best if self.config.regularization is not None else problem.walk_logistic(best)]
+        names = {one.kernel.name for one in found}
+        best = [
+            min((one for one in found if one.kernel.name == name), key=lambda one: one.mean_loss)
+            for name in sorted(names)
+        ]
+        if self.config.regularization is not None:
+            return best
+        return self.run.executor.map(problem.walk_logistic, best)
 
     def _refine(self, survivors: Sequence[Trial], large: Parts) -> Trial:
         """Try the survivors on the large problem, and refine the best of them there."""
@@ -345,14 +345,7 @@ class Halving:
             problem = self._same_map(found, maps) or self._problem(large, maps)
             found.append(self._refine_lambda(self._try_on(problem, [trial.kernel], trial)[0]))
         best = min(found, key=lambda trial: trial.mean_brier)
-        plain = [trial for trial in found if _scales(trial) is None]
-        best = self._refine_scales(best, large)
-        if _scales(best) is not None and plain and self.config.feature_scales == "auto":
-            # Feature scales may follow noise: they are kept if they are significantly better.
-            rival = min(plain, key=lambda trial: trial.mean_brier)
-            if not is_significantly_lower(rival.brier, best.brier, best.problem.weights):
-                best = rival
-        return self._refine_width(best)
+        return self._refine_width(self._refine_scales(best, large))
 
     def _refine_lambda(self, best: Trial) -> Trial:
         """Search λ of the logistic loss; that of the squared loss is found already."""
@@ -437,6 +430,19 @@ def transforms_to_try(rows: LabelledRows, config: TrainingConfig) -> list[Featur
         return [learn_asinh(X, weights, long_tails_only=False)]
     asinh = learn_asinh(X, weights, long_tails_only=True)
     return [learn_standard(X, weights), *([] if asinh is None else [asinh])]
+
+
+def survivors_of(trials: Sequence[Trial]) -> list[Trial]:
+    """Return the best trial by Brier score, and the best of other kinds, to be tried on more rows.
+
+    Few landmarks favour smooth kernels, and few rows favour no feature scales. So the best trial
+    with another kernel family and the best one with the other kind of map go on, too.
+    """
+    ranked = sorted(trials, key=lambda trial: trial.mean_brier)
+    best = ranked[0]
+    family = [trial for trial in ranked if trial.kernel.name != best.kernel.name]
+    scaled = [trial for trial in ranked if (_scales(trial) is None) != (_scales(best) is None)]
+    return list(dict.fromkeys([best, *family[:1], *scaled[:1]]))
 
 
 def _beyond(best: Trial, widths: Sequence[int | None]) -> list[Kernel]:
