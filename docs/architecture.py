@@ -73,9 +73,9 @@ def modules() -> list[str]:
 
 
 def folder_of(module: str) -> str:
-    """Return the folder of a module; of the package itself and `paper`, the estimators."""
+    """Return the folder of a module; of the package, `paper` and `events`, the estimators."""
     parts = module.split(".")[1:]
-    if not parts or parts[0] == "paper":  # names of the estimators, on the first page
+    if not parts or parts[0] in ("paper", "events"):  # names of the estimators, on the first page
         return "estimators"
     return ".".join(parts[:2]) if parts[0] == "core" else parts[0]
 
