@@ -92,11 +92,11 @@ def test_something_else_is_no_callback(iris):
         model().fit(*iris, callback=3)
 
 
-class Stop(Exception):
+class EnoughError(Exception):
     pass
 
 
-@pytest.mark.parametrize("error", [Stop, KeyboardInterrupt])
+@pytest.mark.parametrize("error", [EnoughError, KeyboardInterrupt])
 @pytest.mark.parametrize("blocks", [False, True])
 @pytest.mark.parametrize("kind", [KMeansIteration, SolveStarted])
 def test_an_exception_in_a_callback_ends_the_fit(iris, error, blocks, kind, capsys):
@@ -123,10 +123,10 @@ def test_an_exception_in_a_thread_reaches_the_caller(rng):
 
     def stop(event):
         calls.append(threading.get_ident())
-        raise Stop
+        raise EnoughError
 
     stopped = KMeansKernelClassifier(300, n_jobs=2, max_iter=5, **GIVEN)
-    with pytest.raises(Stop):
+    with pytest.raises(EnoughError):
         stopped.fit(X, y, callback=stop)
     assert len(calls) == 1
     with pytest.raises(NotFittedError):
@@ -168,7 +168,7 @@ class Recorder:
     def _note(self, name, context, *more):
         self.calls.append((name, context.task_name, *more))
         if self.fail_in == name:
-            raise Stop
+            raise EnoughError
 
     def setup(self, estimator, context):
         self._note("setup", context)
@@ -210,7 +210,7 @@ def test_callbacks_of_scikit_learn_are_told_of_each_hundredth(iris, shares):
 @pytest.mark.parametrize("where", ["setup", "begin", "end", "teardown"])
 def test_an_exception_in_a_callback_of_scikit_learn_ends_the_fit(iris, shares, where):
     stopped, recorder = model(), Recorder(where)
-    with pytest.raises(Stop):
+    with pytest.raises(EnoughError):
         stopped.set_callbacks(recorder).fit(*iris)
     assert recorder.calls[-1][0] == "teardown"
     with pytest.raises(NotFittedError):
