@@ -68,7 +68,7 @@ _WIDTH, _HEIGHT, _ACROSS, _DOWN = 168, 50, 182, 92
 def modules() -> list[str]:
     """Return the names of all modules of the folders."""
     found = pkgutil.walk_packages([str(PACKAGE)], "kmeans_kernel.")
-    top = {"kmeans_kernel.paper", "kmeans_kernel.core"}
+    top = {"kmeans_kernel.paper", "kmeans_kernel.events", "kmeans_kernel.core"}
     return sorted(module.name for module in found if module.name not in top)
 
 
