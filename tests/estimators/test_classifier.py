@@ -249,8 +249,8 @@ def test_verbose_tells_of_the_stages_and_the_error(table, capsys, monkeypatch):
     X, y = table
     fit(X, y, verbose=True, **PAPER)
     said = capsys.readouterr().err.splitlines()
-    assert "clustering" in said[0]
-    assert "solving" in said[-2]
+    assert any("clustering" in line for line in said)
+    assert any("solving" in line for line in said)
     assert said[-1].startswith("fitted in ")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "200")
