@@ -68,14 +68,14 @@ _WIDTH, _HEIGHT, _ACROSS, _DOWN = 168, 50, 182, 92
 def modules() -> list[str]:
     """Return the names of all modules of the folders."""
     found = pkgutil.walk_packages([str(PACKAGE)], "kmeans_kernel.")
-    top = {"kmeans_kernel.paper", "kmeans_kernel.core"}
+    top = {"kmeans_kernel.paper", "kmeans_kernel.events", "kmeans_kernel.core"}
     return sorted(module.name for module in found if module.name not in top)
 
 
 def folder_of(module: str) -> str:
-    """Return the folder of a module; of the package itself and `paper`, the estimators."""
+    """Return the folder of a module; of the package, `paper` and `events`, the estimators."""
     parts = module.split(".")[1:]
-    if not parts or parts[0] == "paper":  # names of the estimators, on the first page
+    if not parts or parts[0] in ("paper", "events"):  # names of the estimators, on the first page
         return "estimators"
     return ".".join(parts[:2]) if parts[0] == "core" else parts[0]
 

@@ -27,7 +27,7 @@ from docs import architecture, default_fit
 from docs.notes import with_note
 from experiments import draw as beyond_draw
 from experiments import images, tables
-from kmeans_kernel import data, estimators, export, paper, report, serve
+from kmeans_kernel import data, estimators, events, export, paper, report, serve
 from kmeans_kernel.cli.app import app
 from kmeans_kernel.cli.verbs.plan import size as bytes_of
 from kmeans_kernel.cli.verbs.plan import time as time_of
@@ -587,7 +587,7 @@ def api_page() -> str:
     """Return the reference of the public names, from their docstrings."""
     parts = ["# Reference", "", "Made from the docstrings by `make docs`."]
     told: dict[int, str] = {}
-    for module in (kmeans_kernel, estimators, paper, data, export, report, serve):
+    for module in (kmeans_kernel, estimators, paper, data, events, export, report, serve):
         for name in module.__all__:
             member = getattr(module, name)
             title = f"{module.__name__}.{name}"

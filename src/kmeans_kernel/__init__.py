@@ -1,7 +1,8 @@
 """A kernel classifier with one knob: representatives by K-means, coefficients by least squares.
 
 The estimators are here; `paper` holds the paper's three classifiers, `data` the data sets and the
-rows that do not fit into memory, `export` what leaves Python, `report` evaluation and pictures.
+rows that do not fit into memory, `export` what leaves Python, `report` evaluation and pictures,
+`events` the records that a callback of `fit` gets.
 """
 
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from kmeans_kernel.utils.contents import lazy_names
 
 if TYPE_CHECKING:
-    from kmeans_kernel import data, export, paper, report
+    from kmeans_kernel import data, events, export, paper, report
     from kmeans_kernel.estimators import (
         AGOPProjection,
         Deskewer,
@@ -37,6 +38,7 @@ __all__ = [
     "PixelNormalizer",
     "SphericalKMeans",
     "data",
+    "events",
     "export",
     "image_classifier",
     "load_model",
@@ -47,6 +49,7 @@ __all__ = [
 
 _HOMES = dict.fromkeys(__all__, "estimators") | {
     "data": "data",
+    "events": "events",
     "export": "export",
     "load_model": "export",
     "paper": "paper",

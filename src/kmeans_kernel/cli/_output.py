@@ -19,19 +19,22 @@ from rich.progress import (
     DownloadColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     SpinnerColumn,
+    Task,
     TaskID,
     TextColumn,
     TimeRemainingColumn,
 )
 from rich.table import Column
+from rich.text import Text
 
 from kmeans_kernel.cli import BAD_USE, INTERRUPTED
 from kmeans_kernel.cli._signals import was_interrupted
 from kmeans_kernel.utils.files import check_writable, write_whole
 
 if TYPE_CHECKING:
-    from kmeans_kernel.core.arrays.events import Event
+    from kmeans_kernel.core.arrays.events import Event, FitProgress
 
 Quiet = Annotated[bool, typer.Option("--quiet", help="Suppress messages and progress bars.")]
 Verbose = Annotated[
@@ -154,14 +157,22 @@ def _description_column() -> Column:
 
 
 @contextmanager
-def progress(*, quiet: bool, in_bytes: bool = False) -> Iterator[Progress]:
-    """Give progress bars on standard error, hidden if it is not a terminal."""
+def progress(
+    *,
+    quiet: bool,
+    done: ProgressColumn | None = None,
+    time: ProgressColumn | None = None,
+) -> Iterator[Progress]:
+    """Give progress bars on standard error, hidden if it is not a terminal.
+
+    `done` and `time` are columns for the part that is done and for the time left.
+    """
     with Progress(
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False, table_column=_description_column()),
         BarColumn(bar_width=10),
-        DownloadColumn() if in_bytes else MofNCompleteColumn(),
-        TimeRemainingColumn(elapsed_when_finished=True),
+        done or MofNCompleteColumn(),
+        time or TimeRemainingColumn(elapsed_when_finished=True),
         console=err,
         transient=True,
         disable=quiet or sys.stderr is None or not sys.stderr.isatty(),
@@ -169,17 +180,67 @@ def progress(*, quiet: bool, in_bytes: bool = False) -> Iterator[Progress]:
         yield bars
 
 
+class _FitDone(MofNCompleteColumn):
+    """The share of a fit in percent; of other tasks, the number of rows."""
+
+    def render(self, task: Task) -> Text:
+        if "forecast" in task.fields:
+            return Text(f"{task.percentage:3.0f} %", style="progress.percentage")
+        return super().render(task)
+
+
+class _FitTimeLeft(TimeRemainingColumn):
+    """The time left by the forecast of the fit; of other tasks, by rich."""
+
+    def render(self, task: Task) -> Text:
+        from kmeans_kernel.estimators._progress import duration
+
+        if "forecast" not in task.fields:
+            return super().render(task)
+        left = task.fields["forecast"].seconds_left()
+        told = "" if left is None else f"{duration(left)} left"
+        return Text(told, style="progress.remaining")
+
+
 class TrainingBars:
-    """Progress bars of a fit: rows clustered so far, and the state of each class."""
+    """Progress bar of a fit: share done, stage, best held-out error, time left.
+
+    Until the first `FitProgress` the bars are those of single stages: rows clustered so far, and
+    rows of a pass over out-of-core data.
+    """
 
     def __init__(self, bars: Progress, row_counts: list[int]) -> None:
+        from kmeans_kernel.estimators._progress import BestError, Forecast
+
         self._bars = bars
         self._kmeans = bars.add_task("K-means", total=sum(row_counts))
-        self._at_work: dict[object, str] = {}
         self._pass: TaskID | None = None
+        self._fit: TaskID | None = None
+        self._at_work: dict[object, str] = {}
+        self._forecast, self._best = Forecast(), BestError()
 
     def __call__(self, event: Event) -> None:
         """Show an event of the training."""
+        from kmeans_kernel.core.arrays.events import FitProgress
+
+        self._best.update(event)
+        if isinstance(event, FitProgress):
+            self._show_fit(event)
+        elif self._fit is None:
+            self._show_stage(event)
+
+    def _show_fit(self, event: FitProgress) -> None:
+        """Show the one bar of the fit, in place of the bars of stages."""
+        self._forecast.update(event.fraction)
+        if self._fit is None:
+            for stage in self._bars.task_ids:
+                self._bars.update(stage, visible=False)
+            self._fit = self._bars.add_task("", total=1.0, forecast=self._forecast)
+        told = ", ".join(filter(None, [event.stage, str(self._best)]))
+        self._bars.update(self._fit, completed=self._forecast.fraction, description=told)
+
+    def _show_stage(self, event: Event) -> None:
+        """Show an event by the bar of its stage."""
         from kmeans_kernel.core.arrays import events
 
         match event:
@@ -192,11 +253,8 @@ class TrainingBars:
             case events.ClassClustered():
                 self._at_work.pop(event.label, None)
                 self._bars.advance(self._kmeans, event.n_rows)
-            case events.SizeTried():
-                error = 100 * event.held_out_error
-                self._describe(f"{event.n_representatives} per class: error {error:.2f} %")
-            case events.CandidateTried():
-                self._describe(f"choosing: {event.kernel}, error {event.loss:.4f}")
+            case events.SizeTried() | events.CandidateTried():
+                self._describe(f"search, {self._best}")
             case events.SolveStarted():
                 self._bars.update(self._kmeans, visible=False)
                 self._bars.add_task(f"solving for {event.m} representatives", total=None)
@@ -219,7 +277,10 @@ def training_bars(*, quiet: bool) -> Iterator[None]:
     """Show the progress of all fits in the block."""
     from kmeans_kernel.core.arrays.execution import listening
 
-    with progress(quiet=quiet) as bars, listening(lambda counts: TrainingBars(bars, counts)):
+    with (
+        progress(quiet=quiet, done=_FitDone(), time=_FitTimeLeft()) as bars,
+        listening(lambda counts: TrainingBars(bars, counts)),
+    ):
         yield
 
 
@@ -234,7 +295,7 @@ def row_bar(title: str, n_rows: int, *, quiet: bool) -> Iterator[Callable[[int],
 @contextmanager
 def byte_bar(title: str, *, quiet: bool) -> Iterator[Callable[[int, int | None], None]]:
     """Give a function that sets a progress bar to the bytes read and, if known, their total."""
-    with progress(quiet=quiet, in_bytes=True) as bars:
+    with progress(quiet=quiet, done=DownloadColumn()) as bars:
         task = bars.add_task(title, total=None)
         yield lambda done, total: bars.update(task, completed=done, total=total)
 

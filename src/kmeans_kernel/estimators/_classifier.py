@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from os import PathLike
 from pathlib import Path
@@ -39,12 +40,18 @@ from kmeans_kernel.core.training.train import (
     train,
 )
 from kmeans_kernel.data._sources import engine_of, open_source, open_stream
+from kmeans_kernel.estimators._callbacks import (
+    CallbackSupportMixin,
+    FitTask,
+    check_callback,
+    reporting,
+    with_callbacks,
+)
 from kmeans_kernel.estimators._checkpoint import Checkpoint, start_from
 from kmeans_kernel.estimators._explanation import Explanation, columns_of
 from kmeans_kernel.estimators._fitted_attributes import FittedAttributes
-from kmeans_kernel.estimators._parameters import config_of
+from kmeans_kernel.estimators._parameters import config_of, deadline_of
 from kmeans_kernel.estimators._partial_fit import check_batch, continue_from, start_online
-from kmeans_kernel.estimators._progress import ProgressPrinter
 from kmeans_kernel.utils.files import check_writable
 from kmeans_kernel.utils.threads import threads_for
 from kmeans_kernel.utils.validation import (
@@ -57,7 +64,9 @@ from kmeans_kernel.utils.validation import (
 )
 
 
-class KMeansKernelClassifier(ClassifierMixin, FittedAttributes, BaseEstimator):
+class KMeansKernelClassifier(
+    CallbackSupportMixin, ClassifierMixin, FittedAttributes, BaseEstimator
+):
     """Kernel classifier on the K-means centroids of each class.
 
     Each class is clustered by spherical K-means; the centroids are its representatives. A kernel
@@ -138,8 +147,13 @@ class KMeansKernelClassifier(ClassifierMixin, FittedAttributes, BaseEstimator):
     n_jobs : int or None, default=None
         The most threads to use: −1 for all cores, None for as many as BLAS has, which is one inside
         a joblib worker.
+    time_budget : float or None, default=None
+        Seconds after which the search for hyperparameters ends with the best found so far; the fit
+        with them follows, and is not limited. With a budget the model depends on the speed of the
+        machine, even if `random_state` is an int. None searches to the end.
     verbose : bool, default=False
-        Whether to write progress to standard error.
+        Whether to write progress to standard error: the share of the fit that is done, the time
+        left and the lowest held-out error so far. On a terminal it is one line.
 
     Attributes
     ----------
@@ -234,6 +248,7 @@ class KMeansKernelClassifier(ClassifierMixin, FittedAttributes, BaseEstimator):
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         random_state: RandomState = None,
         n_jobs: int | None = None,
+        time_budget: float | None = None,
         verbose: bool = False,
     ) -> None:
         self.n_representatives = n_representatives
@@ -255,6 +270,7 @@ class KMeansKernelClassifier(ClassifierMixin, FittedAttributes, BaseEstimator):
         self.class_weight = class_weight
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.time_budget = time_budget
         self.verbose = verbose
 
     def fit(
@@ -264,6 +280,7 @@ class KMeansKernelClassifier(ClassifierMixin, FittedAttributes, BaseEstimator):
         sample_weight: Any = None,
         *,
         checkpoint: str | PathLike[str] | None = None,
+        callback: OnEvent | None = None,
     ) -> Self:
         """Train on rows and their labels.
 
@@ -283,36 +300,88 @@ class KMeansKernelClassifier(ClassifierMixin, FittedAttributes, BaseEstimator):
             For out-of-core rows: a file to which K-means writes its centroids in the course of the
             fit. If it exists, K-means starts from it; after the fit it is removed.
 
+        callback : callable, default=None
+            Called with each event of the fit, a record of `kmeans_kernel.events`: `FitProgress` has
+            the share that is done, `CandidateTried` a held-out error. An exception that it raises
+            ends the fit, and the estimator is then not fitted. It is an argument of `fit`, as in
+            LightGBM, and no parameter of the estimator, because a function cannot be cloned,
+            compared or saved with a model. In a pipeline, give it as
+            `fit(X, y, kmeanskernelclassifier__callback=...)`. With scikit-learn 1.9 or later,
+            `set_callbacks` takes its callbacks too, such as `sklearn.callback.ProgressBar`.
+
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> from kmeans_kernel import KMeansKernelClassifier, events
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> errors = []
+        >>> def note(event):
+        ...     if isinstance(event, events.CandidateTried):
+        ...         errors.append(event.error)
+        >>> model = KMeansKernelClassifier(5, random_state=0).fit(X, y, callback=note)
+        >>> 0 <= min(errors) < 0.1
+        True
         """
         before = self.model_ if self.warm_start and self.__sklearn_is_fitted__() else None
-        self._forget()  # a fit that fails leaves the estimator unfitted
+        self._forget()
+        try:
+            self._fit(X, y, sample_weight, before, checkpoint, callback)
+        except BaseException:  # a fit that fails or is interrupted leaves the estimator unfitted
+            self._forget()
+            raise
+        self._warn_if_not_converged()
+        return self
+
+    @with_callbacks  # type: ignore[untyped-decorator,unused-ignore]
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        before: FittedModel | None,
+        checkpoint: str | PathLike[str] | None,
+        callback: OnEvent | None,
+    ) -> None:
+        """Train in memory or out of core, inside the task of scikit-learn's callbacks if any."""
         config = config_of(self)  # raises for invalid parameters before any row is read
+        if callback is not None:
+            check_callback(callback)
+        deadline = deadline_of(self)
+        task = FitTask(self, X, y, sample_weight) if hasattr(self, "_skl_callbacks") else None
         source = open_source(type(self).__name__, X, y, sample_weight)
         if source is not None:
             refuse_out_of_core(config)
-            return self._fit_out_of_core(source, before, checkpoint)
-        if checkpoint is not None:
+            self._fit_out_of_core(source, before, checkpoint, deadline, (callback, task))
+        elif checkpoint is not None:
             raise ValueError(
                 "checkpoint is for rows in blocks, which take long; X is in memory. Leave it out, "
                 "or give X and y as kmeans_kernel.data.ArrayBlocks(X, y)."
             )
-        rows = self._labelled(X, y, sample_weight)
-        config, start = config_of(self, len(rows.classes)), self._start_from(before, rows)
-        listener, (rngs, rng) = self._listener(rows), self._generators(len(rows.classes))
-        with threads_for(_operations(rows, config), self.n_jobs) as executor:
-            self.result_ = train(rows, config, rngs, Run(executor, listener, rng), start)
-        self._warn_if_not_converged()
-        return self
+        else:
+            rows = self._labelled(X, y, sample_weight)
+            config, start = config_of(self, len(rows.classes)), self._start_from(before, rows)
+            rngs, rng = self._generators(len(rows.classes))
+            with (
+                self._reporting(rows, callback, task) as listener,
+                threads_for(_operations(rows, config), self.n_jobs) as executor,
+            ):
+                run = Run(executor, listener, rng, deadline=deadline)
+                self.result_ = train(rows, config, rngs, run, start)
+        if task is not None:
+            task.end()
 
     def _fit_out_of_core(
         self,
         source: RowSource,
         before: FittedModel | None,
         checkpoint: str | PathLike[str] | None,
-    ) -> Self:
+        deadline: float | None,
+        listeners: Sequence[OnEvent | None],
+    ) -> None:
         """Train out of core, with a checkpoint file if a path is given."""
         if checkpoint is not None:
             check_writable(Path(checkpoint))
@@ -321,18 +390,18 @@ class KMeansKernelClassifier(ClassifierMixin, FittedAttributes, BaseEstimator):
             stream = open_stream(owner, source.run_by(executor), self.class_weight)
             self._set_features(stream)
             config, start = config_of(self, len(stream.classes)), self._start_from(before, stream)
-            listener, (rngs, rng) = self._listener(stream), self._generators(len(stream.classes))
+            rngs, rng = self._generators(len(stream.classes))
             saved = None
-            if checkpoint is not None:
-                saved = Checkpoint(checkpoint, len(stream.classes), stream.n_features)
-                start, listener = saved.start() or start, saved.listener(listener)
-            if listener is not None:
-                stream = stream.with_progress(_report_rows(listener, len(stream)))
-            self.result_ = train(stream, config, rngs, Run(executor, listener, rng), start)
+            with self._reporting(stream, *listeners) as listener:
+                if checkpoint is not None:
+                    saved = Checkpoint(checkpoint, len(stream.classes), stream.n_features)
+                    start, listener = saved.start() or start, saved.listener(listener)
+                if listener is not None:
+                    stream = stream.with_progress(_report_rows(listener, len(stream)))
+                run = Run(executor, listener, rng, deadline=deadline)
+                self.result_ = train(stream, config, rngs, run, start)
         if saved is not None:
             saved.remove()
-        self._warn_if_not_converged()
-        return self
 
     def _generators(self, n_classes: int) -> tuple[list[np.random.Generator], np.random.Generator]:
         """Return a random generator for each class, and another for the search."""
@@ -341,10 +410,19 @@ class KMeansKernelClassifier(ClassifierMixin, FittedAttributes, BaseEstimator):
         search_seed = random.randint(np.iinfo(np.int32).max)
         return list(map(np.random.default_rng, seeds)), np.random.default_rng(search_seed)
 
-    def _listener(self, rows: TrainingRows) -> OnEvent | None:
-        """Return the listener of the enclosing `listening`, else a printer if `verbose`."""
-        sizes = rows.class_sizes
-        return ambient_listener(sizes) or (ProgressPrinter(sizes) if self.verbose else None)
+    def _reporting(
+        self, rows: TrainingRows, *others: OnEvent | None
+    ) -> AbstractContextManager[OnEvent | None]:
+        """Return a context with the listener of a fit; None if nobody listens.
+
+        The listener of the enclosing `listening` takes the place of the printer of `verbose`.
+        """
+        ambient = ambient_listener(rows.class_sizes)
+        listeners = [one for one in (ambient, *others) if one is not None]
+        verbose = bool(self.verbose) and ambient is None
+        if not listeners and not verbose:
+            return nullcontext()
+        return reporting(self, listeners, verbose=verbose)
 
     def _start_from(self, before: FittedModel | None, rows: TrainingRows) -> StartFor | None:
         if before is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import perf_counter
 from typing import Any
 
 from kmeans_kernel.core.kernels.kernels import KERNELS, Kernel, check_parameter, kernel_parameters
@@ -25,6 +26,7 @@ _SEARCHED = ("rbf", "laplacian")
 def config_of(estimator: Any, n_classes: int = 2) -> TrainingConfig:
     """Return the training configuration for `n_classes`; ValueError for an invalid parameter."""
     check_jobs(estimator)
+    _time_budget(estimator)
     search_size = (
         isinstance(estimator.n_representatives, str) and estimator.n_representatives == "auto"
     )
@@ -52,6 +54,18 @@ def config_of(estimator: Any, n_classes: int = 2) -> TrainingConfig:
         ),
         loss=None if loss == "auto" else loss,  # type: ignore[arg-type]
     )
+
+
+def deadline_of(estimator: Any) -> float | None:
+    """Return when the search is to end if the fit starts now, on the clock of `perf_counter`."""
+    budget = _time_budget(estimator)
+    return None if budget is None else perf_counter() + budget
+
+
+def _time_budget(estimator: Any) -> float | None:
+    if estimator.time_budget is None:
+        return None
+    return check_number(estimator, "time_budget", above=True)
 
 
 def _option_or_none(estimator: Any, name: str, *options: str) -> Any:

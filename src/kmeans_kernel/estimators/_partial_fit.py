@@ -14,7 +14,7 @@ from kmeans_kernel.core.arrays.rows import LabelledRows
 from kmeans_kernel.core.training.config import TrainingConfig
 from kmeans_kernel.core.training.online import OnlineModel
 from kmeans_kernel.core.training.tuning import leaves_open, restrict_to_width, tune
-from kmeans_kernel.estimators._parameters import config_of
+from kmeans_kernel.estimators._parameters import config_of, deadline_of
 from kmeans_kernel.utils.validation import check_rows_and_labels, check_weights, codes_of
 
 
@@ -110,9 +110,9 @@ def start_online(
                 "gamma and regularization are chosen with the first batch, which has rows of one "
                 "class. Give both, or start with rows of several classes."
             )
-        listener = estimator._listener(batch)
         seed = check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max)
-        run = Run(executor, listener, np.random.default_rng(seed))
-    tuned = tune(batch, config, run)
+        run = replace(run, rng=np.random.default_rng(seed), deadline=deadline_of(estimator))
+    with estimator._reporting(batch) as listener:
+        tuned = tune(batch, config, replace(run, on_event=listener))
     state = OnlineModel.empty(batch, tuned.kernel, tuned.regularization, tuned.sphere_map)
     return replace(state, held_out_error=tuned.held_out_error)

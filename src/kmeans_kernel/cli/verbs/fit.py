@@ -116,6 +116,14 @@ def fit(
     seed: Annotated[
         int, typer.Option(help="Random seed of the initial centroids and of the hold-out rows.")
     ] = 0,
+    time_budget: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="Seconds after which the search for hyperparameters ends with the best found so "
+            "far; the fit with them follows, and is not limited. By default there is no limit.",
+        ),
+    ] = None,
     blocks: Annotated[
         bool,
         typer.Option(
@@ -165,7 +173,7 @@ def fit(
         how = read_options(target, file_format, drop, drop_missing, zero_based)
         given = {
             "regularization": regularization, "gamma": gamma, "lift": lift,
-            "boundary_fraction": boundary_fraction,
+            "boundary_fraction": boundary_fraction, "time_budget": time_budget,
         }  # fmt: skip
         options = {name: value for name, value in given.items() if value is not None}
         kind = features and features.value
