@@ -38,8 +38,9 @@ _LONGEST = 1e150
 
 _ALL = slice(None)
 
-# Rows of a block: enough for triangular solves to run at the speed of matrix products.
-_BLOCK_ROWS = 2048
+# Rows of a block: enough for triangular solves to run at the speed of matrix products; fewer where
+# that would leave a worker idle.
+_LEAST_BLOCK_ROWS, _BLOCK_ROWS, _BLOCKS = 256, 2048, 8
 
 # The most copies of a row that are dealt into folds; a heavier row counts as this many.
 _MOST_COPIES = 30
@@ -237,7 +238,8 @@ class LabelledRows:
 
     def blocks(self) -> list[slice]:
         """Return the slices of small blocks that cover all rows."""
-        return list(blocks_of(len(self), _BLOCK_ROWS))
+        height = min(max(len(self) // _BLOCKS, _LEAST_BLOCK_ROWS), _BLOCK_ROWS)
+        return list(blocks_of(len(self), height))
 
     def sum_blocks(self, part: Callable[[LabelledRows], T]) -> T:
         """Return the value of a function of all rows: rows in memory are one block."""

@@ -4,6 +4,9 @@ SciPy's Python wrappers copy an array that is not contiguous. The routines that 
 Cython are the same compiled ones and take a leading dimension, so they can work on a tile of a
 matrix in place. They are called here by ctypes, through the function pointers that SciPy publishes.
 All arguments are trusted: the routines check no size.
+
+Calls by ctypes release Python's global interpreter lock, those of SciPy's wrappers do not: threads
+that factor matrices or solve triangular systems side by side need the functions here.
 """
 
 from __future__ import annotations
@@ -71,6 +74,25 @@ def subtract_product(tile: Array, left: Array, right: Array) -> None:
         _pointer(left), _leading(left), _pointer(right), _leading(right),
         _real(1.0, tile.dtype), _pointer(tile), _leading(tile),
     )  # fmt: skip
+
+
+def cholesky_lower(A: Array) -> Array | None:
+    """Return the lower Cholesky factor of a matrix (m, m), in Fortran order.
+
+    None if the matrix is not positive definite, or not finite.
+    """
+    factor = np.array(A, order="F")
+    if not factor_tile(factor) or not np.isfinite(factor.diagonal()).all():
+        return None
+    np.copyto(factor, 0.0, where=np.triu(np.ones(A.shape, dtype=bool), 1))
+    return factor
+
+
+def solve_lower(lower: Array, V: Array, *, transposed: bool = False) -> Array:
+    """Return L⁻¹ V, or L⁻ᵀ V if `transposed`, in the type of L and in Fortran order."""
+    out = np.array(V, dtype=lower.dtype, order="F")
+    divide_from_left(np.asfortranarray(lower), out, transposed=transposed)
+    return out
 
 
 @cache

@@ -21,13 +21,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import lapack, solve_triangular
 from scipy.optimize import minimize
 
 from kmeans_kernel.core.arrays.execution import SERIAL, Executor
 from kmeans_kernel.core.arrays.matrices import Array, IntArray
 from kmeans_kernel.core.arrays.rows import LabelledRows, TrainingRows
 from kmeans_kernel.core.solvers import lbfgs
+from kmeans_kernel.core.solvers.blas import solve_lower
 from kmeans_kernel.core.solvers.nystrom import (
     STORED_UP_TO,
     FeatureBlocks,
@@ -197,18 +197,14 @@ class LogisticProblem:
 
         def coefficients_at(flat: Array) -> tuple[Array, Array]:
             B = flat.reshape(m + 1, -1)
-            W = solve_triangular(
-                triangle, B[:m].astype(triangle.dtype), lower=True, trans="T", check_finite=False
-            )
+            W = solve_lower(triangle, B[:m], transposed=True)
             return W.astype(np.float64, copy=False), B[m] / root
 
         def loss_and_slope(flat: Array) -> tuple[float, Array]:
             W, b = coefficients_at(flat)
             loss, slope, slope_b = self._loss_and_gradient(W, b - self.mean @ W)
             slope = slope - np.outer(self.mean, slope_b) + regularization * W
-            along = solve_triangular(
-                triangle, slope.astype(triangle.dtype), lower=True, check_finite=False
-            )
+            along = solve_lower(triangle, slope)
             penalty = 0.5 * regularization * float((W * W).sum())
             return loss + penalty, np.vstack([along, slope_b / root]).ravel()
 
@@ -284,11 +280,9 @@ class SmallLogisticProblem:
         m, K, dtype = len(self.mean), self.n_classes, self.features.dtype
         hessian = (1 - 1 / K) / K
         triangle = factor_with_ridge(self.covariance * hessian, regularization)
-        A = solve_triangular(
-            np.asfortranarray(triangle, dtype=dtype), self._centred, lower=True, check_finite=False
-        ).T
+        A = solve_lower(triangle.astype(dtype), self._centred).T
         # The coefficients are R⁻ᵀB, so their squared length is that of B in the metric R⁻¹R⁻ᵀ.
-        inverse, _ = lapack.dtrtri(triangle, lower=1)
+        inverse = solve_lower(triangle, np.eye(m))
         penalty = regularization * (inverse @ inverse.T)
         shares, own = self.weights / self.weights.sum(), (np.arange(len(A)), self.codes)
         root = float(np.sqrt(hessian))
@@ -315,5 +309,5 @@ class SmallLogisticProblem:
             x0 = np.vstack([triangle.T @ start.coefficients, centred * root]).ravel()
         x, _, slope = lbfgs.minimize(loss_and_slope, x0, tolerance, most_steps)
         B = x.reshape(m + 1, K)
-        W = solve_triangular(triangle, B[:m], lower=True, trans="T", check_finite=False)
+        W = solve_lower(triangle, B[:m], transposed=True)
         return Solution(W, B[m] / root - self.mean @ W, float(np.linalg.norm(slope)))

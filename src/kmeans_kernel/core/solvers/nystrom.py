@@ -19,7 +19,6 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import cholesky, solve_triangular
 
 from kmeans_kernel.core.arrays.execution import SERIAL, Executor, sum_over
 from kmeans_kernel.core.arrays.matrices import Array, IntArray, Matrix
@@ -30,6 +29,7 @@ from kmeans_kernel.core.kernels.kernels import (
     kernel_values,
     unit_rows_for,
 )
+from kmeans_kernel.core.solvers.blas import cholesky_lower, divide_from_left, solve_lower
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -103,24 +103,16 @@ class NystromBasis:
         if self.dtype != np.float64:  # rounding may leave a cosine above one
             np.minimum(values, 1.0, out=values)
         self.kernel.apply(values)
-        white: Array = solve_triangular(
-            self._factor, values.T, lower=True, overwrite_b=True, check_finite=False
-        )
-        return white.T
+        divide_from_left(self._factor, values.T, transposed=False)
+        return values
 
     def whiten(self, values: Array) -> Array:
-        """Return L⁻¹ times kernel values (m, n), which are overwritten; in float64."""
-        white: Array = solve_triangular(
-            self.factor, values, lower=True, overwrite_b=True, check_finite=False
-        )
-        return white
+        """Return L⁻¹ times kernel values (m, n), in float64."""
+        return solve_lower(self.factor, values)
 
     def dual(self, coefficients: Array) -> Array:
         """Map (m, K) coefficients of whitened features to kernel coefficients: L⁻ᵀ."""
-        dual: Array = solve_triangular(
-            self.factor, coefficients, lower=True, trans="T", check_finite=False
-        )
-        return dual
+        return solve_lower(self.factor, coefficients, transposed=True)
 
 
 def nugget(m: int) -> float:
@@ -396,7 +388,7 @@ def left_out_scores(
     """
     Z, Y = basis.features(rows.directions()), rows.targets()
     scores = Z @ solution.coefficients + solution.intercept
-    half = solve_triangular(triangle, (Z - mean_z).T, lower=True, check_finite=False)
+    half = solve_lower(triangle.astype(Z.dtype, copy=False), (Z - mean_z.astype(Z.dtype)).T)
     leverage = (1.0 + np.einsum("ij,ij->j", half, half)) * rows.copy_weights / weight
     return without_own_influence(scores, Y, leverage)
 
@@ -410,8 +402,7 @@ def without_own_influence(scores: Array, Y: Array, leverage: Array) -> Array:
 
 def divide_by(triangle: Array, V: Array) -> Array:
     """Return A⁻¹ V for A = R Rᵀ, given the lower Cholesky factor R."""
-    half = solve_triangular(triangle, V, lower=True, check_finite=False)
-    return np.asarray(solve_triangular(triangle, half, lower=True, trans="T", check_finite=False))
+    return solve_lower(triangle, solve_lower(triangle, V), transposed=True)
 
 
 def relative_norm(residual: Array, right_side: Array) -> float:
@@ -434,18 +425,20 @@ def factor_with_ridge(
     least = max(rounding * float(diagonal.max()), _FLOAT64_ROUNDING)
     while True:
         np.fill_diagonal(covariance, diagonal + ridge)
-        try:
-            return np.asarray(cholesky(covariance, lower=True))
-        except np.linalg.LinAlgError:
-            ridge = max(10 * ridge, least)
+        factor = cholesky_lower(covariance)
+        if factor is not None:
+            return factor
+        if not np.isfinite(diagonal).all():
+            raise ValueError("the matrix to be factored is not finite")
+        ridge = max(10 * ridge, least)
 
 
 def _factor_without_ridge(covariance: Array) -> Array:
     """Return the lower Cholesky factor of a covariance, which λ = 0 asks for."""
-    try:
-        return np.asarray(cholesky(covariance, lower=True))
-    except np.linalg.LinAlgError:
+    factor = cholesky_lower(covariance)
+    if factor is None:
         raise np.linalg.LinAlgError(
             f"the system of {len(covariance)} representatives is numerically singular at "
             "regularization=0.0: raise regularization"
-        ) from None
+        )
+    return factor

@@ -36,7 +36,6 @@ from kmeans_kernel.core.arrays.sphere import (
 from kmeans_kernel.core.kernels.kernels import Kernel
 from kmeans_kernel.core.training.config import TrainingConfig
 from kmeans_kernel.core.training.cross_validation import hold_out
-from kmeans_kernel.core.training.search import is_significantly_lower
 from kmeans_kernel.core.training.trials import (
     FIRST_POWER,
     POWERS,
@@ -48,7 +47,7 @@ from kmeans_kernel.core.training.trials import (
 
 # The most rows and landmarks of the two problems. Landmarks are at least some per class, and at
 # most a share of the training rows of a fold.
-_SMALL_ROWS, _LARGE_ROWS = 1200, 6000
+_SMALL_ROWS, _LARGE_ROWS = 1000, 6000
 _SMALL_LANDMARKS, _LARGE_LANDMARKS = 150, 400
 _SMALL_PER_CLASS, _LARGE_PER_CLASS = 4, 12
 _SHARE_OF_ROWS = 0.3
@@ -66,7 +65,7 @@ _WIDTHS = (-4, 10)
 _FIRST_SMOOTH, _FIRST_CUSP = (-1, 2, 5), (-3, 0, 3)
 
 # The most rounds of the recursive feature machine on the small problem, and on the large one.
-_ROUNDS, _LARGE_ROUNDS = 4, 2
+_ROUNDS, _LARGE_ROUNDS = 4, 3
 
 # The logistic loss is tried at these widths relative to the best of the squared loss, and with this
 # power of its regularization.
@@ -123,7 +122,7 @@ class Halving:
         plain = self._screen(sample, small)
         scaled = self._scale(plain[0], _ROUNDS) if self.config.feature_scales else []
         survivors = self._try_losses(plain, scaled)
-        found = self._refine(survivors, large)
+        found = self._refine(survivors, small, large)
         return Searched(found, _joint_map(found), self._shrink(found, large))
 
     def _sample(self, rows: TrainingRows, most: int) -> LabelledRows:
@@ -134,10 +133,11 @@ class Halving:
         n_folds, used = next(counts for most, *counts in _FOLDS if len(sample) < most)
         folds = list(hold_out(sample, n_folds, self.run.rng))[:used]
         large = Parts(folds, self._landmarks(folds, _LARGE_LANDMARKS, _LARGE_PER_CLASS))
-        if len(sample) > _SMALL_ROWS:
-            share = _SMALL_ROWS / len(sample)
-            # Held-out rows are cheap, and make the comparisons sharper: all of them are kept.
-            folds = [(self._thin(train, share), test) for train, test in folds[:_FOLDS_OF_SMALL]]
+        if len(sample) <= _SMALL_ROWS:
+            return large, large
+        share = _SMALL_ROWS / len(sample)
+        # Held-out rows are cheap, and make the comparisons sharper: all of them are kept.
+        folds = [(self._thin(train, share), test) for train, test in folds[:_FOLDS_OF_SMALL]]
         small = Parts(folds, self._landmarks(folds, _SMALL_LANDMARKS, _SMALL_PER_CLASS))
         return small, large
 
@@ -294,16 +294,10 @@ class Halving:
         if self.config.feature_scales == "learned" and scaled:
             plain = []
         trials = [*scaled, *plain]
-        best = min(trials, key=lambda trial: trial.mean_loss)
-        # A map that is clearly worse with the squared loss is not tried with the logistic one.
-        weights = best.problem.weights
-        trials = [
-            trial
-            for trial in trials
-            if trial is best or not is_significantly_lower(trial.losses, best.losses, weights, 3.0)
-        ]
         if self._tries_logistic():
-            logistic = [one for trial in trials for one in self._logistic_around(trial)]
+            # The map to the sphere is chosen with the squared loss, which costs less.
+            best = min(trials, key=lambda trial: trial.mean_loss)
+            logistic = self._logistic_around(best)
             trials = logistic if self.config.loss == "logistic" else [*trials, *logistic]
         return survivors_of(trials)
 
@@ -335,12 +329,15 @@ class Halving:
             return best
         return self.run.executor.map(problem.walk_logistic, best)
 
-    def _refine(self, survivors: Sequence[Trial], large: Parts) -> Trial:
+    def _refine(self, survivors: Sequence[Trial], small: Parts, large: Parts) -> Trial:
         """Try the survivors on the large problem, and refine the best of them there."""
         found: list[Trial] = []
         for trial in survivors:
             if found and self.run.is_out_of_time():
                 break
+            if small is large:
+                found.append(trial)
+                continue
             maps = [fold.train.sphere_map for fold in trial.problem.folds]
             problem = self._same_map(found, maps) or self._problem(large, maps)
             found.append(self._refine_lambda(self._try_on(problem, [trial.kernel], trial)[0]))
@@ -386,18 +383,12 @@ class Halving:
         for _ in range(_LARGE_ROUNDS):
             if self.run.is_out_of_time():
                 break
-            problem = self._rescaled(self._with_ridge(best), large)
+            problem = self._rescaled(best.problem.with_ridge(best), large)
             trial = self._try_on(problem, [best.kernel], best)[0]
             if trial.mean_brier >= best.mean_brier:
                 break
             best = trial
         return best
-
-    def _with_ridge(self, trial: Trial) -> Trial:
-        """Return a trial whose regularization is for ridge regression, which scales come from."""
-        if trial.loss == "squared":
-            return trial
-        return _with_power(trial, trial.power - _LOGISTIC_POWER)
 
     def _refine_width(self, best: Trial) -> Trial:
         if best.width is None or not isinstance(self.config.kernel, tuple):

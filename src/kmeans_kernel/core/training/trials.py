@@ -10,12 +10,11 @@ are factored, stay float64.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
-from scipy.linalg import lapack
 
 from kmeans_kernel.core.arrays.execution import SERIAL, Executor
 from kmeans_kernel.core.arrays.matrices import Array, IntArray, Matrix, dense
@@ -25,12 +24,14 @@ from kmeans_kernel.core.kernels.kernels import Kernel
 from kmeans_kernel.core.model.agop import learn_scales
 from kmeans_kernel.core.model.fitted_model import FittedModel
 from kmeans_kernel.core.model.temperature import brier_losses
+from kmeans_kernel.core.solvers.blas import factor_tile
 from kmeans_kernel.core.solvers.logistic import SmallLogisticProblem
 from kmeans_kernel.core.solvers.nystrom import (
     NormalEquations,
     NystromBasis,
     Solution,
     block_equations,
+    divide_by,
 )
 from kmeans_kernel.core.training.config import Loss
 from kmeans_kernel.core.training.search import downhill, squared_losses
@@ -40,7 +41,7 @@ from kmeans_kernel.core.training.search import downhill, squared_losses
 _ITERATIONS, _TOLERANCE = 8, 1e-4
 
 # The regularization is 10^(k/2), with k in this range; the first k that is tried.
-POWERS, FIRST_POWER = (-18, 2), -8
+POWERS, FIRST_POWER = (-14, 2), -8
 
 # The most L-BFGS steps of a trial, and its tolerance.
 _TRIAL_STEPS, _TRIAL_TOLERANCE = 40, 1e-4
@@ -119,11 +120,11 @@ class WhitenedFold:
 
     def ridge(self, regularization: float) -> Solution:
         """Fit ridge regression."""
-        ridged = self._covariance.copy(order="F")
-        ridged[np.diag_indices_from(ridged)] += regularization
-        _, coefficients, info = lapack.dposv(ridged, self._slopes, lower=1, overwrite_a=1)
-        if info != 0:  # rounding has made the sum indefinite
+        triangle = self._covariance.copy(order="F")
+        triangle[np.diag_indices_from(triangle)] += regularization
+        if not factor_tile(triangle):  # rounding has made the sum indefinite
             return self.equations.solve(regularization)[0]
+        coefficients = divide_by(triangle, self._slopes)
         intercept = self.equations.mean_y - self.equations.mean_z @ coefficients
         return Solution(coefficients, intercept, 0.0)
 
@@ -239,10 +240,12 @@ class TrialProblem:
     ----------
     folds : the folds
     executor : runs trials and folds
+    tried : trials of the squared loss so far, by kernel: no candidate is fitted twice
     """
 
     folds: Sequence[TrialFold]
     executor: Executor = SERIAL
+    tried: dict[Kernel, Trial] = field(default_factory=dict)
 
     @cached_property
     def codes(self) -> IntArray:
@@ -269,9 +272,11 @@ class TrialProblem:
         self, kernels: Sequence[Kernel], regularization: float | None, power: int
     ) -> list[Trial]:
         """Try kernels with the squared loss; walk over λ from 10^(power/2) if it is open."""
-        folds = self.whiten(kernels)
-        pairs = list(zip(kernels, folds, strict=True))
-        return self.executor.map(lambda one: self._squared(*one, regularization, power), pairs)
+        new = [kernel for kernel in dict.fromkeys(kernels) if kernel not in self.tried]
+        pairs = list(zip(new, self.whiten(new), strict=True))
+        found = self.executor.map(lambda one: self._squared(*one, regularization, power), pairs)
+        self.tried.update(zip(new, found, strict=True))
+        return [self.tried[kernel] for kernel in kernels]
 
     def _squared(
         self,
@@ -296,6 +301,15 @@ class TrialProblem:
             return self._logistic(trial, own)
 
         return self.executor.map(at_own, near)
+
+    def with_ridge(self, trial: Trial) -> Trial:
+        """Return the trial of the squared loss with the same kernel, its λ searched."""
+        if trial.loss == "squared":
+            return trial
+        if trial.kernel not in self.tried:
+            found = self._squared(trial.kernel, trial.whitened, None, FIRST_POWER)
+            self.tried[trial.kernel] = found
+        return self.tried[trial.kernel]
 
     def walk_logistic(self, near: Trial) -> Trial:
         """Search λ of the logistic loss, from that of another trial."""
