@@ -40,6 +40,7 @@ def config_of(estimator: Any, n_classes: int = 2) -> TrainingConfig:
     return TrainingConfig(
         n_representatives=FIRST if search_size else _n_representatives(estimator, n_classes),
         search_size=search_size,
+        may_shrink=estimator.n_representatives is None,
         init=check_option(estimator, "init", "random", "k-means++"),  # type: ignore[arg-type]
         tol=check_number(estimator, "tol"),
         max_iter=check_count(estimator, "max_iter"),

@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from kmeans_kernel.core.arrays.events import OnEvent
+from kmeans_kernel.core.arrays.events import FitProgress, OnEvent
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -126,6 +126,7 @@ class Run:
     rng : random generator for subsamples and cross-validation folds
     seconds : seconds spent in each stage; a stage adds its time when it ends
     deadline : when the search is to end, on the clock of `perf_counter`; None for no limit
+    span : the stage that runs, and the shares of the whole fit at its start and at its end
     """
 
     executor: Executor = SERIAL
@@ -133,6 +134,17 @@ class Run:
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
     seconds: dict[str, float] = field(default_factory=dict)
     deadline: float | None = None
+    span: tuple[str, float, float] = ("search", 0.0, 1.0)
+
+    def spanning(self, stage: str, start: float, end: float) -> Run:
+        """Return the run of a stage that takes the fit from one share of the whole to another."""
+        return replace(self, span=(stage, start, end))
+
+    def report(self, fraction: float) -> None:
+        """Tell the listener how much of the stage is done."""
+        if self.on_event is not None:
+            stage, start, end = self.span
+            self.on_event(FitProgress(stage, start + (end - start) * fraction))
 
     def is_out_of_time(self) -> bool:
         """Return whether the search is to end with the best found so far."""

@@ -358,7 +358,10 @@ def block_equations(K: int, features: Array, codes: IntArray, weights: Array) ->
     roots = np.sqrt(weights).astype(dtype)
     scaled = features if equal else features * roots[:, None]
     share = float(weights[0]) if equal else 1.0
-    columns = np.column_stack([np.ones(len(Y)), Y]) * (np.ones(len(Y)) if equal else np.sqrt(weights))[:, None]
+    columns = (
+        np.column_stack([np.ones(len(Y)), Y])
+        * (np.ones(len(Y)) if equal else np.sqrt(weights))[:, None]
+    )
     sums = (scaled.T @ columns.astype(dtype)).astype(np.float64) * share
     zz = scaled.T @ scaled  # NumPy calls syrk for A.T @ A: half the operations
     zz = zz.astype(np.float64, copy=False)

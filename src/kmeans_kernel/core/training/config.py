@@ -11,6 +11,10 @@ from kmeans_kernel.core.kernels.kernels import Kernel
 FitOn: TypeAlias = Literal["samples", "representatives"]
 Loss: TypeAlias = Literal["squared", "logistic"]
 
+# Up to this many features, rows count as a table, for which feature scales, a feature transform and
+# several kernels are searched. Pixels and embeddings have more features, all of one kind.
+MOST_FEATURES_OF_A_TABLE = 100
+
 
 @dataclass(frozen=True)
 class TrainingConfig:
@@ -20,6 +24,7 @@ class TrainingConfig:
     ----------
     n_representatives : Q, the representatives of each class
     search_size : whether to search for Q, doubling it from a small number
+    may_shrink : whether the search may choose fewer than Q if they predict as well
     init, tol, max_iter : parameters of K-means
     boundary_fraction : share of the representatives that are rows near the decision boundary
     fit_on : "samples" for Nyström regression on all samples, "representatives" for the LS-SVM
@@ -35,6 +40,7 @@ class TrainingConfig:
 
     n_representatives: int
     search_size: bool
+    may_shrink: bool
     init: Init
     tol: float
     max_iter: int

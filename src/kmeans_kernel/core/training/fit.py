@@ -31,7 +31,7 @@ from kmeans_kernel.core.solvers.nystrom import (
     left_out_scores,
     whitened_blocks,
 )
-from kmeans_kernel.core.training.config import FitOn, Loss
+from kmeans_kernel.core.training.config import MOST_FEATURES_OF_A_TABLE, FitOn, Loss
 
 # Number of samples whose leave-one-out scores set the temperature.
 _ROWS_OF_TEMPERATURE = 2000
@@ -68,7 +68,7 @@ def fit_coefficients(
         dual_coef = solution.coefficients
     else:
         with run.stage("kernel"):
-            dtype = feature_type(len(rows), len(basis.directions))
+            dtype = feature_type(len(rows), len(basis.directions), rows.n_features)
             nystrom = NystromBasis.of(basis.directions, kernel, run.executor, dtype)
         with run.stage("solve"):
             fit = _fit_logistic if loss == "logistic" else _fit_ridge
@@ -87,13 +87,15 @@ def fit_coefficients(
     return model, solution
 
 
-def feature_type(n: int, m: int) -> npt.DTypeLike:
-    """Return the type of the whitened features of n samples: float32 where time matters.
+def feature_type(n: int, m: int, n_features: int) -> npt.DTypeLike:
+    """Return the type of the whitened features of n samples: float32 for large tables.
 
-    Float32 changes scores by less than a hundredth of the margin between two classes, and takes a
-    third of the time. Small problems are the badly conditioned ones, and fast in any case.
+    Float32 takes a third of the time, and changes scores by less than a hundredth of the margin
+    between two classes. Small problems are the badly conditioned ones, and fast in any case. Wide
+    rows have float32 kernel values where time matters: see `prefers_conjugate_gradients`.
     """
-    return np.float32 if float(n) * m**2 > _FLOAT64_PRODUCTS else np.float64
+    large = float(n) * m**2 > _FLOAT64_PRODUCTS
+    return np.float32 if large and n_features <= MOST_FEATURES_OF_A_TABLE else np.float64
 
 
 def _fit_ridge(

@@ -19,7 +19,7 @@ import numpy as np
 
 from kmeans_kernel.core.arrays.events import CandidateTried
 from kmeans_kernel.core.arrays.execution import Run
-from kmeans_kernel.core.arrays.matrices import is_sparse
+from kmeans_kernel.core.arrays.matrices import dense, is_sparse
 from kmeans_kernel.core.arrays.rows import (
     LabelledRows,
     TrainingRows,
@@ -36,6 +36,7 @@ from kmeans_kernel.core.arrays.sphere import (
 from kmeans_kernel.core.kernels.kernels import Kernel
 from kmeans_kernel.core.training.config import TrainingConfig
 from kmeans_kernel.core.training.cross_validation import hold_out
+from kmeans_kernel.core.training.search import is_significantly_lower
 from kmeans_kernel.core.training.trials import (
     FIRST_POWER,
     POWERS,
@@ -47,7 +48,7 @@ from kmeans_kernel.core.training.trials import (
 
 # The most rows and landmarks of the two problems. Landmarks are at least some per class, and at
 # most a share of the training rows of a fold.
-_SMALL_ROWS, _LARGE_ROWS = 1000, 6000
+_SMALL_ROWS, _LARGE_ROWS = 2500, 6000
 _SMALL_LANDMARKS, _LARGE_LANDMARKS = 150, 400
 _SMALL_PER_CLASS, _LARGE_PER_CLASS = 4, 12
 _SHARE_OF_ROWS = 0.3
@@ -55,9 +56,6 @@ _SHARE_OF_ROWS = 0.3
 # Folds: number of parts, and number of parts that are held out in turn, up to so many rows. Many
 # where rows are few, a fit is cheap and a single part would say little.
 _FOLDS = ((800, 4, 4), (1500, 3, 3), (3000, 3, 2), (np.inf, 4, 1))
-
-# Folds of the small problem, where rows are many enough to be thinned out.
-_FOLDS_OF_SMALL = 2
 
 # Widths 2γ = 2ᵏ: range of k; first points for smooth kernels and for kernels with a cusp, whose
 # best γ is smaller.
@@ -94,12 +92,13 @@ class Searched:
     ----------
     trial : the best trial, on the large problem
     sphere_map : the map of all rows to the sphere; its lift is still to be set
-    smaller : the same hyperparameters with a quarter of the landmarks; None if not tried
+    enough_landmarks : number of landmarks of the best trial if a quarter of them predicts as well,
+        so that more would not help; else None
     """
 
     trial: Trial
     sphere_map: SphereMap
-    smaller: Trial | None = None
+    enough_landmarks: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,10 +119,14 @@ class Halving:
         sample = rows.load() if len(rows) <= _LARGE_ROWS else self._sample(rows, _LARGE_ROWS)
         small, large = self._parts(sample)
         plain = self._screen(sample, small)
+        self.run.report(0.15)
         scaled = self._scale(plain[0], _ROUNDS) if self.config.feature_scales else []
+        self.run.report(0.4)
         survivors = self._try_losses(plain, scaled)
+        self.run.report(0.5)
         found = self._refine(survivors, small, large)
-        return Searched(found, _joint_map(found), self._shrink(found, large))
+        self.run.report(0.95)
+        return Searched(found, _joint_map(found), self._enough_landmarks(found, large))
 
     def _sample(self, rows: TrainingRows, most: int) -> LabelledRows:
         return stratified_sample(rows, most, self.run.rng)
@@ -133,13 +136,14 @@ class Halving:
         n_folds, used = next(counts for most, *counts in _FOLDS if len(sample) < most)
         folds = list(hold_out(sample, n_folds, self.run.rng))[:used]
         large = Parts(folds, self._landmarks(folds, _LARGE_LANDMARKS, _LARGE_PER_CLASS))
-        if len(sample) <= _SMALL_ROWS:
+        if len(sample) > _SMALL_ROWS:
+            share = _SMALL_ROWS / len(sample)
+            # Held-out rows are cheap, and make the comparisons sharper: all of them are kept.
+            folds = [(self._thin(train, share), test) for train, test in folds]
+        fewer = self._landmarks(folds, _SMALL_LANDMARKS, _SMALL_PER_CLASS)
+        if len(sample) <= _SMALL_ROWS and fewer == large.n_landmarks:
             return large, large
-        share = _SMALL_ROWS / len(sample)
-        # Held-out rows are cheap, and make the comparisons sharper: all of them are kept.
-        folds = [(self._thin(train, share), test) for train, test in folds[:_FOLDS_OF_SMALL]]
-        small = Parts(folds, self._landmarks(folds, _SMALL_LANDMARKS, _SMALL_PER_CLASS))
-        return small, large
+        return Parts(folds, fewer), large
 
     def _thin(self, rows: LabelledRows, share: float) -> LabelledRows:
         return stratified_sample(rows, int(np.ceil(share * len(rows))), self.run.rng)
@@ -342,7 +346,14 @@ class Halving:
             problem = self._same_map(found, maps) or self._problem(large, maps)
             found.append(self._refine_lambda(self._try_on(problem, [trial.kernel], trial)[0]))
         best = min(found, key=lambda trial: trial.mean_brier)
-        return self._refine_width(self._refine_scales(best, large))
+        best = self._refine_scales(best, large)
+        plain = [trial for trial in found if _scales(trial) is None]
+        if _scales(best) is not None and plain and self.config.feature_scales == "auto":
+            # Feature scales may follow noise: they are kept if they are significantly better.
+            rival = min(plain, key=lambda trial: trial.mean_brier)
+            if not is_significantly_lower(rival.brier, best.brier, best.problem.weights):
+                best = rival
+        return self._refine_width(best)
 
     def _refine_lambda(self, best: Trial) -> Trial:
         """Search λ of the logistic loss; that of the squared loss is found already."""
@@ -362,9 +373,7 @@ class Halving:
                 return trial.problem
         return None
 
-    def _try_on(
-        self, problem: TrialProblem, kernels: Sequence[Kernel], near: Trial
-    ) -> list[Trial]:
+    def _try_on(self, problem: TrialProblem, kernels: Sequence[Kernel], near: Trial) -> list[Trial]:
         """Try kernels with the loss of another trial, from its regularization."""
         if near.loss == "squared":
             return self._try_squared(problem, kernels, near.power)
@@ -400,21 +409,23 @@ class Halving:
         tried = self._try_on(best.problem, kernels, best)
         return min([best, *tried], key=lambda one: one.mean_brier)
 
-    def _shrink(self, best: Trial, large: Parts) -> Trial | None:
-        """Try the best trial with a quarter of the landmarks; None if there is no time."""
-        if self.run.is_out_of_time():
+    def _enough_landmarks(self, best: Trial, large: Parts) -> int | None:
+        """Try the best trial with a quarter of the landmarks."""
+        if not self.config.may_shrink or self.run.is_out_of_time():
             return None
         fewer = max(len(large.folds[0][0].classes), large.n_landmarks // 4)
         maps = [fold.train.sphere_map for fold in best.problem.folds]
         problem = self._problem(replace(large, n_landmarks=fewer), maps)
-        return self._try_on(problem, [best.kernel], best)[0]
+        trial = self._try_on(problem, [best.kernel], best)[0]
+        more_helps = is_significantly_lower(trial.brier, best.brier, problem.weights)
+        return None if more_helps else len(best.problem.folds[0].landmarks)
 
 
 def transforms_to_try(rows: LabelledRows, config: TrainingConfig) -> list[FeatureTransform | None]:
     """Return the feature transforms to try; None for rows as they come."""
     if config.feature_transform is None or is_sparse(rows.X):
         return [None]
-    X, weights = np.asarray(rows.X[:]), rows.row_weights
+    X, weights = dense(rows.X[:]), rows.row_weights
     if config.feature_transform == "standard":
         return [learn_standard(X, weights)]
     if config.feature_transform == "asinh":

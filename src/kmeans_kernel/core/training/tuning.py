@@ -23,6 +23,7 @@ from kmeans_kernel.core.arrays.rows import (
     basis_size,
     draw,
     stratified_sample,
+    water_fill,
     with_typical_lift,
 )
 from kmeans_kernel.core.arrays.sphere import (
@@ -36,7 +37,11 @@ from kmeans_kernel.core.clustering.representatives import Representatives, repre
 from kmeans_kernel.core.kernels.kernels import Kernel
 from kmeans_kernel.core.model.agop import ENOUGH_ROWS, learn_scales
 from kmeans_kernel.core.model.temperature import brier_losses, fit_temperature
-from kmeans_kernel.core.training.config import Loss, TrainingConfig
+from kmeans_kernel.core.training.config import (
+    MOST_FEATURES_OF_A_TABLE,
+    Loss,
+    TrainingConfig,
+)
 from kmeans_kernel.core.training.cross_validation import (
     LARGE_CLUSTERS,
     CrossValidation,
@@ -48,12 +53,8 @@ from kmeans_kernel.core.training.cross_validation import (
     ridge_path,
 )
 from kmeans_kernel.core.training.fit import fit_coefficients
-from kmeans_kernel.core.training.halving import Halving
+from kmeans_kernel.core.training.halving import Halving, Searched
 from kmeans_kernel.core.training.search import Candidate, is_significantly_lower, search
-
-# Up to this many features, rows count as a table, for which feature scales, the asinh transform and
-# several kernels are searched. Pixels and embeddings have more features, all of one kind.
-MOST_FEATURES_OF_A_TABLE = 100
 
 # The most representatives of the smaller problem.
 _MOST_REPRESENTATIVES = 1000
@@ -68,6 +69,10 @@ _MOST_ROUNDS = 4
 # step in half powers of ten (large, since every λ is a fit of its own), and the number of held-out
 # samples.
 _LOGISTIC_SHARE, _STRIDE, _ENOUGH_HELD_OUT = 0.1, 2, 1500
+
+# The most representatives as a share of the rows; and, where a quarter of the landmarks of the
+# search was enough, their number relative to those of the search.
+_SHARE_OF_ROWS, _MARGIN_OF_SIZE = 0.5, 1.5
 
 # λ falls as the total weight of the samples to the power of minus this.
 _POWER_OF_WEIGHT = 1.5
@@ -95,6 +100,7 @@ class Tuned:
     kernel, regularization, loss : for the fit to all rows
     sphere_map : the map of rows to the unit sphere
     temperature, held_out_error : from the held-out samples; None if nothing was searched
+    n_representatives : Q, if the search has chosen fewer than were allowed; else None
     squares : the best candidate with the squared loss; None if nothing was searched
     """
 
@@ -104,6 +110,7 @@ class Tuned:
     sphere_map: SphereMap
     temperature: float | None = None
     held_out_error: float | None = None
+    n_representatives: int | None = None
     squares: Candidate | None = None
 
 
@@ -160,7 +167,7 @@ def tune(
         _with_lift(rows, config, sphere_map),
         fit_temperature(best.scores, best.codes, best.weights),
         best.error,
-        squares,
+        squares=squares,
     )
 
 
@@ -179,7 +186,25 @@ def _tune_table(rows: TrainingRows, config: TrainingConfig, run: Run) -> Tuned:
         _with_lift(rows, config, searched.sphere_map),
         fit_temperature(best.scores, problem.codes, problem.weights),
         best.error,
+        _enough_representatives(rows, config, searched),
     )
+
+
+def _enough_representatives(
+    rows: TrainingRows, config: TrainingConfig, searched: Searched
+) -> int | None:
+    """Return Q, where it may be chosen: a share of the rows, or fewer if the search says so.
+
+    More landmarks than `_SHARE_OF_ROWS` of the rows do not lower the error of development tables,
+    and make no typical rows.
+    """
+    if not config.may_shrink:
+        return None
+    total = _SHARE_OF_ROWS * len(rows)
+    if searched.enough_landmarks is not None:
+        total = min(total, searched.enough_landmarks * _MARGIN_OF_SIZE)
+    chosen = water_fill(rows.class_sizes, round(total))
+    return chosen if chosen < config.n_representatives else None
 
 
 def _as_given(rows: TrainingRows, config: TrainingConfig) -> Tuned:
