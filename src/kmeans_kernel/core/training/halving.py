@@ -200,9 +200,9 @@ class Halving:
         """Try the given widths of each family; go on beyond the best while it is the outermost."""
         tried: dict[tuple[str, int | None], Trial] = {}
         pending = [
-            kernel if not widths else kernel_at(kernel, width)
+            one
             for kernel, widths in families
-            for width in (widths or (None,))
+            for one in ([kernel_at(kernel, width) for width in widths] or [kernel])
         ]
         while pending and not (tried and self.run.is_out_of_time()):
             for trial in self._try_squared(problem, pending, power):

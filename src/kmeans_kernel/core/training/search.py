@@ -157,7 +157,7 @@ def downhill(
 
 
 def is_significantly_lower(old: Array, new: Array, weights: Array, errors: float = 1.0) -> bool:
-    """Return whether paired losses of the same samples fall by more than `errors` standard errors."""
+    """Return whether paired losses of the same samples fall by more than some standard errors."""
     gains = old - new
     mean = float(np.average(gains, weights=weights))
     variance = float(np.average((gains - mean) ** 2, weights=weights))
