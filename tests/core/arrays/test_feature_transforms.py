@@ -6,7 +6,12 @@ from scipy import sparse
 
 from kmeans_kernel import KMeansKernelClassifier
 from kmeans_kernel.core.arrays.rows import LabelledRows
-from kmeans_kernel.core.arrays.sphere import SphereMap, learn_asinh, learn_standard
+from kmeans_kernel.core.arrays.sphere import (
+    FeatureMoments,
+    SphereMap,
+    learn_asinh,
+    learn_standard,
+)
 from tests.reference import feature_transforms as twin
 from tests.reference.sphere import unit_rows
 
@@ -220,3 +225,17 @@ def test_sparse_rows_are_not_transformed_but_can_be_predicted(transform, rng):
     np.testing.assert_allclose(
         found.decision_function(sparse.csr_array(X)), found.decision_function(X), atol=1e-9
     )
+
+
+@pytest.mark.parametrize("cut", [1, 13, 30])
+def test_moments_of_blocks_add_up_to_those_of_all_rows(cut, rng):
+    X = rng.normal(size=(40, 3)) * [1.0, 1e3, 1e-5] + [1e9, 5.0, 0.0]
+    X = np.column_stack([X, np.full(40, 7.0), 1e200 * rng.normal(size=40)])
+    weights = rng.random(40)
+    whole = FeatureMoments.of(X, weights)
+    parts = FeatureMoments.of(X[:cut], weights[:cut]) + FeatureMoments.of(X[cut:], weights[cut:])
+    assert parts.weight == pytest.approx(whole.weight)
+    np.testing.assert_allclose(parts.means, whole.means, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(parts.deviations, whole.deviations, rtol=1e-6, atol=1e-12)
+    np.testing.assert_array_equal(parts.largest, whole.largest)
+    assert whole.standard_transform().widths[3] == 1.0

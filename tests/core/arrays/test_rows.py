@@ -8,6 +8,7 @@ from kmeans_kernel.core.arrays.rows import (
     basis_size,
     merge_equal_rows,
     stratified_sample,
+    water_fill,
     with_typical_lift,
 )
 from kmeans_kernel.core.arrays.sphere import PLAIN_MAP, SphereMap
@@ -173,3 +174,12 @@ def test_targets_are_one_in_the_column_of_the_class(labelled):
     assert targets.shape == (2907, 3)
     for row, code in zip(targets, labelled.codes, strict=True):
         assert row.tolist() == [k == code for k in range(3)]
+
+
+@pytest.mark.parametrize("sizes", [[5], [3, 8], [1, 1, 40], [7, 2, 9, 2]])
+@pytest.mark.parametrize("total", [1, 3, 10, 17, 1000])
+def test_water_fill_is_the_largest_size_that_fits(sizes, total):
+    fits = [
+        q for q in range(1, max(sizes) + 1) if sum(min(q, size) for size in sizes) <= total
+    ]
+    assert water_fill(sizes, total) == max(fits, default=1)

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from kmeans_kernel.core.solvers.blas import (
+    cholesky_lower,
     divide_from_left,
     divide_from_right,
     factor_tile,
+    solve_lower,
     subtract_product,
     subtract_square,
 )
@@ -94,3 +96,20 @@ def test_subtracted_products_equal_numpy(dtype, tolerance, rng):
     np.testing.assert_allclose(np.tril(tile), np.tril(S - A @ A.T), atol=tolerance)
     np.testing.assert_array_equal(np.triu(tile, 1), np.triu(S.astype(dtype), 1))
     assert_ones_outside(whole, tile)
+
+
+def test_cholesky_and_triangular_solves_equal_scipy(dtype, rng):
+    A = rng.normal(size=(20, 8))
+    A = (A.T @ A + np.eye(8)).astype(dtype)
+    V = rng.normal(size=(8, 3))
+    rtol = 1e-4 if dtype == np.float32 else 1e-12
+    factor = cholesky_lower(A)
+    np.testing.assert_allclose(factor, np.linalg.cholesky(A), rtol=rtol, atol=rtol)
+    assert factor.dtype == dtype
+    before = V.copy()
+    np.testing.assert_allclose(solve_lower(factor, V), np.linalg.solve(factor, V), rtol=rtol)
+    transposed = solve_lower(factor, V, transposed=True)
+    np.testing.assert_allclose(transposed, np.linalg.solve(factor.T, V), rtol=10 * rtol)
+    np.testing.assert_array_equal(V, before)
+    assert cholesky_lower(-A) is None
+    assert cholesky_lower(np.full((3, 3), np.nan)) is None

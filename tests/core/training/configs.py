@@ -7,6 +7,7 @@ from kmeans_kernel.core.training.config import TrainingConfig
 OPEN = TrainingConfig(
     n_representatives=10,
     search_size=False,
+    may_shrink=False,
     init="random",
     tol=1e-6,
     max_iter=300,

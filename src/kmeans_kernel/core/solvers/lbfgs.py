@@ -16,7 +16,7 @@ import numpy as np
 from kmeans_kernel.core.arrays.matrices import Array
 
 # Number of corrections kept, sufficient decrease, and the most halvings of a step.
-_MEMORY, _DECREASE, _HALVINGS = 8, 1e-4, 12
+_MEMORY, _DECREASE, _HALVINGS = 8, 1e-4, 20
 
 
 def minimize(
@@ -45,7 +45,10 @@ def minimize(
                 break
             size *= 0.5
         else:
-            break
+            if not pairs:
+                break
+            pairs.clear()  # the estimate of the curvature misleads: start again downhill
+            continue
         step, change = moved - x, new_slope - slope
         curvature = float(step @ change)
         if curvature > 0:

@@ -176,6 +176,8 @@ class Halving:
         """Try transforms, kernel families and widths on the small problem; the best first."""
         found: list[Trial] = []
         for transform in transforms_to_try(sample, self.config):
+            if found and self.run.is_out_of_time():
+                break
             problem = self._problem(small, [SphereMap(0.0, None, transform)])
             # Another transform moves the best width little.
             families = [self._near(found[0])] if found else self._families()
@@ -232,10 +234,10 @@ class Halving:
 
     def _around(self, trial: Trial) -> Trial:
         """Return the best of a trial and its neighbours in width."""
-        if trial.width is None or not isinstance(self.config.kernel, tuple):
+        given = trial.width is None or not isinstance(self.config.kernel, tuple)
+        if given or self.run.is_out_of_time():
             return trial
-        widths = [k for k in (trial.width - 1, trial.width + 1) if _WIDTHS[0] <= k <= _WIDTHS[1]]
-        kernels = [kernel_at(trial.kernel, k) for k in widths]
+        kernels = _neighbours(trial)
         tried = self._try_squared(trial.problem, kernels, trial.power)
         return min([trial, *tried], key=lambda one: one.mean_loss)
 
@@ -307,7 +309,8 @@ class Halving:
 
     def _tries_logistic(self) -> bool:
         searched = self.config.loss is None and self.config.regularization is None
-        return self.config.loss == "logistic" or searched
+        in_time = not self.run.is_out_of_time()
+        return self.config.loss == "logistic" or (searched and in_time)
 
     def _logistic_around(self, trial: Trial) -> list[Trial]:
         """Try the logistic loss at the width of a trial and at wider kernels of each family."""
@@ -400,13 +403,9 @@ class Halving:
         return best
 
     def _refine_width(self, best: Trial) -> Trial:
-        if best.width is None or not isinstance(self.config.kernel, tuple):
+        if not isinstance(self.config.kernel, tuple) or self.run.is_out_of_time():
             return best
-        widths = [k for k in (best.width - 1, best.width + 1) if _WIDTHS[0] <= k <= _WIDTHS[1]]
-        if self.run.is_out_of_time():
-            return best
-        kernels = [kernel_at(best.kernel, k) for k in widths]
-        tried = self._try_on(best.problem, kernels, best)
+        tried = self._try_on(best.problem, _neighbours(best), best)
         return min([best, *tried], key=lambda one: one.mean_brier)
 
     def _enough_landmarks(self, best: Trial, large: Parts) -> int | None:
@@ -459,6 +458,14 @@ def _beyond(best: Trial, widths: Sequence[int | None]) -> list[Kernel]:
     elif best.width == known[0]:
         beyond.append(best.width - step)
     return [kernel_at(best.kernel, k) for k in beyond if _WIDTHS[0] <= k <= _WIDTHS[1]]
+
+
+def _neighbours(trial: Trial) -> list[Kernel]:
+    """Return the kernels with half and with twice the γ of a trial."""
+    if trial.width is None:
+        return []
+    widths = (trial.width - 1, trial.width + 1)
+    return [kernel_at(trial.kernel, k) for k in widths if _WIDTHS[0] <= k <= _WIDTHS[1]]
 
 
 def _with_power(trial: Trial, power: int) -> Trial:
