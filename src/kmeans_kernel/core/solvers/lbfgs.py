@@ -36,7 +36,10 @@ def minimize(
         direction = _direction(slope, pairs)
         along = float(slope @ direction)
         if not along < 0:
-            break
+            if not pairs:
+                break
+            pairs.clear()
+            continue
         size = 1.0
         for _ in range(_HALVINGS):
             moved = x + size * direction
