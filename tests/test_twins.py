@@ -32,6 +32,7 @@ TWINS = {
     "arrays.rows": {
         "merge_equal_rows": "core/arrays/test_rows.py",
         "with_typical_lift": "core/arrays/test_rows.py",
+        "water_fill": "core/arrays/test_rows.py",
     },
     "arrays.sphere": {
         "unit_rows": "sphere.unit_rows",
@@ -77,7 +78,10 @@ TWINS = {
         "divide_from_right": "core/solvers/test_blas.py",
         "subtract_square": "core/solvers/test_blas.py",
         "subtract_product": "core/solvers/test_blas.py",
+        "cholesky_lower": "core/solvers/test_blas.py",
+        "solve_lower": "core/solvers/test_blas.py",
     },
+    "solvers.lbfgs": {"minimize": "core/solvers/test_lbfgs.py"},
     "solvers.cholesky": {
         "factor_in_place": "cholesky.factor",
         "solve_in_place": "cholesky.solve",
@@ -151,19 +155,22 @@ REASONS = {
     "solvers.nystrom": {
         "nugget": _RULE, "directions_for_cosines": _LINE, "cosines": _LINE,
         "without_own_influence": _SOLVED, "divide_by": _SOLVED, "relative_norm": _LINE,
-        "factor_with_ridge": _SOLVED,
+        "factor_with_ridge": _SOLVED, "identity": _LINE, "block_equations": _SOLVED,
     },
     "training.boundary": {"share_with_boundary": _LINE},
     "training.cross_validation": {"deal_folds": _CHANCE, "hold_out": _CHANCE},
     "training.fit": {
         "fit_coefficients": _ORDER, "prefers_conjugate_gradients": _RULE, "calibrate": _ORDER,
+        "feature_type": _RULE,
     },
+    "training.halving": {"survivors_of": _LINE, "transforms_to_try": _ORDER},
+    "training.trials": {"kernel_at": _LINE},
     "training.model_size": {"search_size": _ORDER},
     "training.search": {"search": _ORDER, "is_significantly_lower": _LINE},
     "training.train": {"train": _ORDER, "refuse_out_of_core": _LINE},
     "training.tuning": {
         "restrict_to_width": _LINE, "leaves_open": _LINE, "tune": _ORDER, "rescale": _LINE,
-        "smaller_problem": _CHANCE, "first_transform": _ORDER,
+        "smaller_problem": _CHANCE, "first_transform": _ORDER, "moments_of": _LINE,
     },
 }  # fmt: skip
 
