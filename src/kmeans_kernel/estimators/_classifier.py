@@ -79,9 +79,10 @@ class KMeansKernelClassifier(
     ----------
     n_representatives : int, "auto" or None, default=None
         Centroids per class (Q). A class with at most Q rows is represented by its rows. None is
-        2,000 divided by the number of classes, but at least 100. "auto" doubles Q while the loss of
-        held-out rows falls significantly, up to 2 GiB of memory for the solve or about 5 minutes
-        for a step.
+        2,000 divided by the number of classes, but at least 100; for up to 100 features also at
+        most half as many as rows, and fewer if the search finds that fewer predict held-out rows
+        as well. "auto" doubles Q while the loss of held-out rows falls significantly, up to 2 GiB
+        of memory for the solve or about 5 minutes for a step.
     kernel : str, default="auto"
         The kernel, a function of the cosine c between two rows: "rbf" is exp(−2γ(1 − c)),
         "laplacian" exp(−2√(γ(1 − c))), "poly" cᵈ, and "exponential_power" exp(−(2γ(1 − c))^(q/2))
