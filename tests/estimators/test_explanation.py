@@ -36,7 +36,9 @@ def test_contributions_add_up_to_the_score(classifier, digits):
 
 def test_contributions_equal_the_twin(rng):
     X, y = rng.normal(size=(60, 3)), np.array(["no", "yes"])[rng.integers(0, 2, 60)]
-    found = KMeansKernelClassifier(4, random_state=0, feature_scales=None).fit(X, y)
+    found = KMeansKernelClassifier(
+        4, kernel="rbf", random_state=0, feature_scales=None, feature_transform=None
+    ).fit(X, y)
     model = found.model_
     expected = naive_model.contributions(
         X[:7], model.directions, model.dual_coef, [1] * 7,

@@ -179,7 +179,5 @@ def test_targets_are_one_in_the_column_of_the_class(labelled):
 @pytest.mark.parametrize("sizes", [[5], [3, 8], [1, 1, 40], [7, 2, 9, 2]])
 @pytest.mark.parametrize("total", [1, 3, 10, 17, 1000])
 def test_water_fill_is_the_largest_size_that_fits(sizes, total):
-    fits = [
-        q for q in range(1, max(sizes) + 1) if sum(min(q, size) for size in sizes) <= total
-    ]
+    fits = [q for q in range(1, max(sizes) + 1) if sum(min(q, size) for size in sizes) <= total]
     assert water_fill(sizes, total) == max(fits, default=1)

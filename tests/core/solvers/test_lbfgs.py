@@ -9,9 +9,7 @@ from kmeans_kernel.core.solvers.lbfgs import minimize
 def test_a_quadratic_function_is_minimised_exactly(rng):
     A = rng.normal(size=(30, 6))
     H, b = A.T @ A, rng.normal(size=6)
-    x, loss, slope = minimize(
-        lambda x: (0.5 * x @ H @ x - b @ x, H @ x - b), np.zeros(6), 0.0, 200
-    )
+    x, loss, slope = minimize(lambda x: (0.5 * x @ H @ x - b @ x, H @ x - b), np.zeros(6), 0.0, 200)
     np.testing.assert_allclose(x, np.linalg.solve(H, b), atol=1e-6)
     assert loss == pytest.approx(-0.5 * b @ np.linalg.solve(H, b))
     np.testing.assert_allclose(slope, 0.0, atol=1e-4)

@@ -8,6 +8,7 @@ import pytest
 from kmeans_kernel.core.arrays.events import (
     CandidateTried,
     ClassClustered,
+    FitProgress,
     KMeansIteration,
     SizeTried,
     SolveStarted,
@@ -107,7 +108,10 @@ def test_events_are_those_of_the_training(rng):
         n_moves = one.n_iter if k != 1 else 0
         assert [move.n_iter for move in moves] == list(range(1, n_moves + 1))
         assert not moves or moves[-1].deviation == one.deviation
-    assert events[-1] == SolveStarted(13)
+    assert [event for event in events if not isinstance(event, FitProgress)][-1] == SolveStarted(13)
+    shares = [event.fraction for event in events if isinstance(event, FitProgress)]
+    assert shares == sorted(shares)
+    assert (shares[0], shares[-1]) == (0.0, 1.0)
 
 
 def test_a_search_reports_its_trials_and_not_their_clusterings(rng):

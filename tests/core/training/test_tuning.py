@@ -117,7 +117,7 @@ def test_tuned_hyperparameters_are_near_the_best_possible(fit_on, n):
 
 def test_the_regularization_is_rescaled_to_all_samples():
     """λ falls as the power 1.5 of the weight, from the part that was tried to the whole."""
-    tuned = run(labelled(5000))
+    tuned = run(labelled(5000, d=101))
     tried = LARGE_CLUSTERS * 20
     expected = tuned.squares.regularization * (tried / 5000) ** 1.5
     assert tuned.regularization == pytest.approx(expected)

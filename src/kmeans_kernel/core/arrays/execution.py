@@ -126,7 +126,8 @@ class Run:
     rng : random generator for subsamples and cross-validation folds
     seconds : seconds spent in each stage; a stage adds its time when it ends
     deadline : when the search is to end, on the clock of `perf_counter`; None for no limit
-    span : the stage that runs, and the shares of the whole fit at its start and at its end
+    span : the stage that runs, and the shares of the whole fit at its start and at its end; None
+        if the shares cannot be estimated
     """
 
     executor: Executor = SERIAL
@@ -134,7 +135,7 @@ class Run:
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
     seconds: dict[str, float] = field(default_factory=dict)
     deadline: float | None = None
-    span: tuple[str, float, float] = ("search", 0.0, 1.0)
+    span: tuple[str, float, float] | None = None
 
     def spanning(self, stage: str, start: float, end: float) -> Run:
         """Return the run of a stage that takes the fit from one share of the whole to another."""
@@ -142,7 +143,7 @@ class Run:
 
     def report(self, fraction: float) -> None:
         """Tell the listener how much of the stage is done."""
-        if self.on_event is not None:
+        if self.on_event is not None and self.span is not None:
             stage, start, end = self.span
             self.on_event(FitProgress(stage, start + (end - start) * fraction))
 

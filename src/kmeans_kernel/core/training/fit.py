@@ -34,7 +34,7 @@ from kmeans_kernel.core.solvers.nystrom import (
 from kmeans_kernel.core.training.config import MOST_FEATURES_OF_A_TABLE, FitOn, Loss
 
 # Number of samples whose leave-one-out scores set the temperature.
-_ROWS_OF_TEMPERATURE = 2000
+_ROWS_OF_TEMPERATURE = 1000
 
 # The most operations (n m²) of a fit in float64: about a tenth of a second.
 _FLOAT64_PRODUCTS = 1e9

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -77,8 +77,8 @@ def train(
     config, sizes = restrict_to_width(config, rows.n_features), tuple[SizeTried, ...]()
     if not rows.in_memory:
         refuse_out_of_core(config)
-    searched, clustered = _shares(rows, config)
-    search = run.spanning("search", 0.0, searched)
+    spans = _spans(rows, run, config)
+    search = spans["search"]
     search.report(0.0)
     if config.search_size:
         with run.stage("search"):
@@ -90,17 +90,16 @@ def train(
         tuned = tune(rows, config, search)
     if tuned.n_representatives is not None:
         config = replace(config, n_representatives=tuned.n_representatives)
-    run = run.spanning("clustering", searched, clustered)
-    run.report(0.0)
+    spans["clustering"].report(0.0)
     rows = rows.on_sphere(tuned.sphere_map)
     first = None if start is None else start(tuned.sphere_map)
-    basis, model, solution, on_centroids = _build(rows, config, tuned, rngs, run, first)
+    basis, model, solution, on_centroids = _build(rows, config, tuned, rngs, spans, first)
     temperature = tuned.temperature
     if temperature is None:
         # Boundary rows are their own representatives, so leave-one-out of the fit with them is
         # optimistic; the fit on centroids alone sets the temperature.
         temperature = calibrate(on_centroids, rows, run.rng)
-    run.spanning("solving", clustered, 1.0).report(1.0)
+    spans["solving"].report(1.0)
     return TrainingResult(
         model=replace(model, temperature=temperature),
         regularization=tuned.regularization,
@@ -115,20 +114,26 @@ def train(
     )
 
 
-def _shares(rows: TrainingRows, config: TrainingConfig) -> tuple[float, float]:
-    """Estimate the shares of the whole fit that are done after the search and after K-means.
+def _spans(rows: TrainingRows, run: Run, config: TrainingConfig) -> dict[str, Run]:
+    """Return the run of each stage, which knows the shares of the whole fit that it spans.
 
-    Counts of operations, in units of the products of the solve; those of the search are smaller
-    products and run at a third of the speed. Factors were measured on development tables.
+    The shares are counts of operations, in units of the products of the solve; those of the search
+    are smaller products and run at a third of the speed. Factors were measured on development
+    tables. Out of core, and where the size is searched, the passes tell how far they are.
     """
+    if not rows.in_memory or config.search_size:
+        return dict.fromkeys(("search", "clustering", "solving"), run)
     n, m = float(len(rows)), float(basis_size(rows, config.n_representatives))
     K, d = len(rows.classes), rows.n_features
-    open_size = min(m, 400.0)
-    search = 3 * 60 * min(n, 6000.0) * open_size**2 if leaves_open(config) else 0.0
+    search = 3 * 60 * min(n, 6000.0) * min(m, 400.0) ** 2 if leaves_open(config) else 0.0
     kmeans = 30 * n * m / K * d
-    solve = 2 * n * m**2 + 160 * n * m * K
-    whole = search + kmeans + solve
-    return search / whole, (search + kmeans) / whole
+    whole = search + kmeans + 2 * n * m**2 + 160 * n * m * K
+    searched, clustered = search / whole, (search + kmeans) / whole
+    return {
+        "search": run.spanning("search", 0.0, searched),
+        "clustering": run.spanning("clustering", searched, clustered),
+        "solving": run.spanning("solving", clustered, 1.0),
+    }
 
 
 def _build(
@@ -136,7 +141,7 @@ def _build(
     config: TrainingConfig,
     tuned: Tuned,
     rngs: Sequence[np.random.Generator],
-    run: Run,
+    runs: Mapping[str, Run],
     start: Start | None = None,
 ) -> tuple[Representatives, FittedModel, Solution, Solution]:
     """Cluster and fit; with boundary rows, add them and fit again.
@@ -146,8 +151,8 @@ def _build(
     n_boundary = 0
     if config.boundary_fraction > 0:
         config, n_boundary = share_with_boundary(rows, config)
-    basis = represent(rows, config, rngs, run, start)
-    run = run.spanning("solving", run.span[2], 1.0)
+    basis = represent(rows, config, rngs, runs["clustering"], start)
+    run = runs["solving"]
     run.report(0.0)
 
     def fit() -> tuple[FittedModel, Solution]:
@@ -168,7 +173,7 @@ def _build_for_trial(
 ) -> FittedModel:
     """Build a model with fixed seeds, so that trials differ by the number of centroids alone."""
     rngs = [np.random.default_rng(k) for k in range(len(rows.classes))]
-    return _build(rows, config, tuned, rngs, run)[1]
+    return _build(rows, config, tuned, rngs, {"clustering": run, "solving": run})[1]
 
 
 def refuse_out_of_core(config: TrainingConfig) -> None:

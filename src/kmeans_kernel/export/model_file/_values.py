@@ -46,6 +46,8 @@ def describe_params(estimator: Any) -> dict[str, Any]:
     params = {}
     for name, value in estimator.get_params(deep=False).items():
         plain = _plain(value)
+        if name == "time_budget" and plain is None:
+            continue  # a limit of the search is no part of the model
         if isinstance(plain, np.random.RandomState):
             plain = None
         if isinstance(plain, dict):
