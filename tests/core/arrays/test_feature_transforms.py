@@ -9,6 +9,7 @@ from kmeans_kernel.core.arrays.rows import LabelledRows
 from kmeans_kernel.core.arrays.sphere import (
     FeatureMoments,
     SphereMap,
+    has_one_unit,
     learn_asinh,
     learn_standard,
 )
@@ -239,3 +240,14 @@ def test_moments_of_blocks_add_up_to_those_of_all_rows(cut, rng):
     np.testing.assert_allclose(parts.deviations, whole.deviations, rtol=1e-6, atol=1e-12)
     np.testing.assert_array_equal(parts.largest, whole.largest)
     assert whole.standard_transform().widths[3] == 1.0
+
+
+def test_pixels_have_one_unit_and_tables_do_not(rng):
+    pixels = rng.integers(0, 17, size=(200, 20)).astype(float)
+    pixels[:, :5] = 0.0
+    assert has_one_unit(pixels)
+    assert not has_one_unit(pixels[:, :12])  # few columns
+    assert not has_one_unit(pixels - 1.0)
+    assert not has_one_unit(0.5 * pixels)
+    assert not has_one_unit(np.hstack([pixels, 1000 * pixels[:, 5:6]]))
+    assert not has_one_unit(np.minimum(pixels, 1.0))  # ones and zeros

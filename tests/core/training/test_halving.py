@@ -32,6 +32,7 @@ def labelled(n=300, d=4, seed=0, noise=1.0):
 
 def search(rows, on_event=None, deadline=None, **options):
     run = Run(on_event=on_event, rng=np.random.default_rng(0), deadline=deadline)
+    run = run.spanning("search", 0.0, 1.0)
     return Halving(replace(TABLE, **options), run).search(rows)
 
 

@@ -41,6 +41,10 @@ FARTHEST = float(np.sinh(_LARGEST))
 # rounding.
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
+# Features of one unit: at least so many, and the median of their largest entries is at least this
+# share of the largest.
+_MANY_FEATURES, _SIMILAR_RANGE = 16, 0.5
+
 # A row whose sum of squares is outside this range, near overflow or underflow, is rescaled first.
 _SMALLEST_SQUARE, _LARGEST_SQUARE = 1e-280, 1e280
 
@@ -76,7 +80,8 @@ class FeatureTransform:
     def apply(self, X: Matrix) -> Array:
         """Return transformed rows, in the type of X if that is a floating-point type."""
         dtype = X.dtype if X.dtype.kind == "f" else np.float64
-        values = _deviations(X.astype(np.float64), self.centers, self.widths)
+        # One memory layout: sums over a row may be in another order for another layout.
+        values = _deviations(X.astype(np.float64, order="C"), self.centers, self.widths)
         if self.kind == "asinh":
             np.arcsinh(values, out=values)
         values *= self.gains
@@ -147,6 +152,19 @@ class FeatureMoments:
         constant = self.deviations <= _ROUNDING * self.largest
         widths = np.where(constant, 1.0, self.deviations)
         return FeatureTransform("standard", self.means.copy(), widths, np.ones(len(widths)))
+
+
+def has_one_unit(X: Array) -> bool:
+    """Return whether the features look like pixels or counts of one kind.
+
+    That is, many features of whole numbers from zero on, with similar ranges. Dividing each by its
+    own standard deviation would magnify the noise of those that are almost always zero.
+    """
+    if X.shape[1] < _MANY_FEATURES or (X < 0).any() or (np.rint(X) != X).any():
+        return False
+    highest = X.max(axis=0)
+    similar = np.median(highest) >= _SIMILAR_RANGE * highest.max()
+    return bool(similar and (X.min(axis=0) == 0).all() and highest.max() > 1)
 
 
 def learn_standard(X: Array, weights: Array) -> FeatureTransform:

@@ -30,6 +30,7 @@ from kmeans_kernel.core.arrays.rows import (
 from kmeans_kernel.core.arrays.sphere import (
     FeatureTransform,
     SphereMap,
+    has_one_unit,
     learn_asinh,
     learn_standard,
 )
@@ -179,11 +180,12 @@ class Halving:
             if found and self.run.is_out_of_time():
                 break
             problem = self._problem(small, [SphereMap(0.0, None, transform)])
-            # Another transform moves the best width little.
-            families = [self._near(found[0])] if found else self._families()
-            power = found[0].power if found else FIRST_POWER
+            # The asinh transform moves the best width little.
+            near = bool(found) and transform is not None
+            families = [self._near(found[0])] if near else self._families()
+            power = found[0].power if near else FIRST_POWER
             best = self._best_width(problem, families, power)
-            found.append(best if found else self._around(best))
+            found.append(best if near else self._around(best))
         return sorted(found, key=lambda trial: trial.mean_loss)
 
     def _families(self) -> list[tuple[Kernel, Sequence[int]]]:
@@ -430,7 +432,10 @@ def transforms_to_try(rows: LabelledRows, config: TrainingConfig) -> list[Featur
     if config.feature_transform == "asinh":
         return [learn_asinh(X, weights, long_tails_only=False)]
     asinh = learn_asinh(X, weights, long_tails_only=True)
-    return [learn_standard(X, weights), *([] if asinh is None else [asinh])]
+    found: list[FeatureTransform | None] = [learn_standard(X, weights)]
+    if has_one_unit(X):
+        return [*found, None]
+    return found if asinh is None else [*found, asinh]
 
 
 def survivors_of(trials: Sequence[Trial]) -> list[Trial]:
