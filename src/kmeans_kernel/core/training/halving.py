@@ -71,6 +71,11 @@ _ROUNDS, _LARGE_ROUNDS = 4, 3
 _LOGISTIC_WIDTHS, _LOGISTIC_POWER = (0, -3), -3
 
 
+# Brier scores that differ by less are as good: where classes are told apart without error, tiny
+# differences may be significant.
+_NOTICEABLE = 1e-3
+
+
 @dataclass(frozen=True, eq=False)
 class Parts:
     """Training rows and held-out rows of each fold, without a map to the sphere.
@@ -418,8 +423,9 @@ class Halving:
         maps = [fold.train.sphere_map for fold in best.problem.folds]
         problem = self._problem(replace(large, n_landmarks=fewer), maps)
         trial = self._try_on(problem, [best.kernel], best)[0]
-        more_helps = is_significantly_lower(trial.brier, best.brier, problem.weights)
-        return None if more_helps else len(best.problem.folds[0].landmarks)
+        noticeable = trial.mean_brier - best.mean_brier > _NOTICEABLE
+        significant = is_significantly_lower(trial.brier, best.brier, problem.weights)
+        return None if noticeable and significant else len(best.problem.folds[0].landmarks)
 
 
 def transforms_to_try(rows: LabelledRows, config: TrainingConfig) -> list[FeatureTransform | None]:
