@@ -126,3 +126,12 @@ def test_logistic_regression_without_regularization_ends():
     assert np.isfinite(model.predict_proba(X)).all()
     model = fit(X, y, loss="logistic", regularization=0.0, gamma=1.0, feature_scales=None)
     np.testing.assert_allclose(model.predict_proba(X[[0, 5]]), [[0.6, 0.4], [0.4, 0.6]], atol=0.01)
+
+
+def test_a_table_of_few_distinct_rows_keeps_all_of_them():
+    """Equal rows are merged; the representatives are a share of the rows before that."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, size=(600, 4)).astype(float)
+    y = (rng.random(600) < rng.random(16)[(X @ (2 ** np.arange(4))).astype(int)]).astype(int)
+    found = KMeansKernelClassifier(random_state=0).fit(X, y)
+    assert len(found.dual_coef_) == len(np.unique(np.column_stack([X, y]), axis=0))

@@ -192,6 +192,11 @@ class LabelledRows:
         return copies
 
     @property
+    def n_copies(self) -> int:
+        """Number of rows before equal ones were merged."""
+        return int(self.copies.sum())
+
+    @property
     def copy_weights(self) -> Array:
         """The (n,) weight of one copy of each row."""
         return np.asarray(self.row_weights / self.copies)

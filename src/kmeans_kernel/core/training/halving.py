@@ -160,7 +160,7 @@ class Halving:
         train = folds[0][0]
         wanted = max(most, per_class * len(train.classes))
         given = basis_size(train, self.config.n_representatives)
-        return max(1, min(wanted, round(_SHARE_OF_ROWS * len(train)), given))
+        return max(1, min(wanted, round(_SHARE_OF_ROWS * train.n_copies), given))
 
     def _problem(self, parts: Parts, maps: Sequence[SphereMap]) -> TrialProblem:
         """Map the folds to the sphere and cluster them; `maps` has one map for each fold."""

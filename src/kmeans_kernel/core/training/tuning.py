@@ -200,7 +200,8 @@ def _enough_representatives(
     """
     if not config.may_shrink:
         return None
-    total = _SHARE_OF_ROWS * len(rows)
+    # A table of few distinct rows, which are merged, may have all of them as representatives.
+    total = _SHARE_OF_ROWS * (rows.load().n_copies if rows.in_memory else len(rows))
     if searched.enough_landmarks is not None:
         total = min(total, searched.enough_landmarks * _MARGIN_OF_SIZE)
     chosen = water_fill(rows.class_sizes, round(total))
