@@ -171,7 +171,7 @@ REASONS = {
     "training.train": {"train": _ORDER, "refuse_out_of_core": _LINE},
     "training.tuning": {
         "restrict_to_width": _LINE, "leaves_open": _LINE, "tune": _ORDER, "rescale": _LINE,
-        "smaller_problem": _CHANCE, "first_transform": _ORDER, "moments_of": _LINE,
+        "smaller_problem": _CHANCE, "moments_of": _LINE,
     },
 }  # fmt: skip
 

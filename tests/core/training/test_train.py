@@ -17,7 +17,7 @@ from kmeans_kernel.core.arrays.execution import SERIAL, Run
 from kmeans_kernel.core.arrays.rows import LabelledRows
 from kmeans_kernel.core.arrays.sphere import unit_rows
 from kmeans_kernel.core.clustering.spherical_kmeans import cluster
-from kmeans_kernel.core.kernels.kernels import Polynomial
+from kmeans_kernel.core.kernels.kernels import Gaussian, Laplacian, Polynomial
 from kmeans_kernel.core.training.train import train
 from kmeans_kernel.utils.threads import ThreadExecutor
 from tests.core.training.configs import OPEN
@@ -129,3 +129,18 @@ def test_a_search_reports_its_trials_and_not_their_clusterings(rng):
         KMeansIteration, ClassClustered, SolveStarted,
     }  # fmt: skip
     assert "search" in found.seconds
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("kernel", [Gaussian(0.5), Laplacian(0.5)], ids=str)
+def test_float32_features_change_scores_by_less_than_a_hundredth(loss, kernel, rng, monkeypatch):
+    rows = labelled([rng.normal(size=(200, 4)) + k for k in range(2)], np.arange(2))
+    config = replace(
+        OPEN, n_representatives=60, kernel=kernel, regularization=1e-4, lift=2.0, loss=loss
+    )
+    scores = []
+    for products in (np.inf, 0.0):
+        monkeypatch.setattr("kmeans_kernel.core.training.fit._FLOAT64_PRODUCTS", products)
+        scores.append(run(rows, config).model.scores(rows.X))
+    assert (scores[0] != scores[1]).any()
+    np.testing.assert_allclose(scores[1], scores[0], atol=1e-2)

@@ -1,9 +1,9 @@
 """L-BFGS for short, well-preconditioned problems.
 
-SciPy's L-BFGS-B spends about half a millisecond on each step, several times the work of a step on a
-small problem, of which a hyperparameter search solves hundreds. Here the unit step is nearly always
-accepted, since the variables are preconditioned, so a step is one evaluation and few vector
-operations. J. Nocedal and S. Wright, "Numerical Optimization", 2006, algorithms 7.4 and 7.5.
+A hyperparameter search solves hundreds of small problems, on which the overhead of SciPy's L-BFGS-B
+outweighs the arithmetic of a step. Here the variables are preconditioned and the unit step is
+nearly always accepted, so a step is one evaluation and few vector operations. J. Nocedal and S.
+Wright, "Numerical Optimization", 2006, algorithms 7.4 and 7.5.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class NystromBasis:
     directions : (m, d) the landmarks, float64 unit rows
     kernel : the kernel
     factor : (m, m) L, the lower Cholesky factor of Ω + δI, in float64
-    dtype : the type of the features: float64, or float32 at a third of the time
+    dtype : the type of the features: float64, or float32 in less than half of the time
     """
 
     directions: Array

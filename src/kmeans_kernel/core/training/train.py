@@ -79,7 +79,8 @@ def train(
         refuse_out_of_core(config)
     spans = _spans(rows, run, config)
     search = spans["search"]
-    search.report(0.0)
+    if leaves_open(config):
+        search.report(0.0)
     if config.search_size:
         with run.stage("search"):
             config, tuned, sizes = search_size(rows.load(), config, search, _build_for_trial)
@@ -127,7 +128,8 @@ def _spans(rows: TrainingRows, run: Run, config: TrainingConfig) -> dict[str, Ru
     K, d = len(rows.classes), rows.n_features
     search = 3 * 60 * min(n, 6000.0) * min(m, 400.0) ** 2 if leaves_open(config) else 0.0
     kmeans = 30 * n * m / K * d
-    whole = search + kmeans + 2 * n * m**2 + 160 * n * m * K
+    solve = 2 * n * m**2 + 160 * n * m * K if config.fit_on == "samples" else m**3 + m**2 * d
+    whole = search + kmeans + solve
     searched, clustered = search / whole, (search + kmeans) / whole
     return {
         "search": run.spanning("search", 0.0, searched),

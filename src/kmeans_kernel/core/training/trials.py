@@ -3,8 +3,7 @@
 A trial fits a kernel machine with few landmarks to the training samples of each fold and predicts
 the held-out samples. Cosines, kernel values, whitened features and their products are float32: the
 held-out scores differ from those of float64 by less than 1e-2, far less than the sampling error of
-a few hundred held-out samples, and a trial takes a third of the time. Matrices of order m, which
-are factored, stay float64.
+a few hundred held-out samples. Matrices of order m, which are factored, stay float64.
 """
 
 from __future__ import annotations

@@ -30,8 +30,6 @@ from kmeans_kernel.core.arrays.sphere import (
     FeatureMoments,
     FeatureTransform,
     SphereMap,
-    learn_asinh,
-    learn_standard,
 )
 from kmeans_kernel.core.clustering.representatives import Representatives, represent
 from kmeans_kernel.core.kernels.kernels import Kernel
@@ -53,7 +51,7 @@ from kmeans_kernel.core.training.cross_validation import (
     ridge_path,
 )
 from kmeans_kernel.core.training.fit import fit_coefficients
-from kmeans_kernel.core.training.halving import Halving, Searched
+from kmeans_kernel.core.training.halving import Halving, Searched, transforms_to_try
 from kmeans_kernel.core.training.search import Candidate, is_significantly_lower, search
 
 # The most representatives of the smaller problem.
@@ -223,7 +221,7 @@ def _given_transform(rows: TrainingRows, config: TrainingConfig) -> FeatureTrans
         return None
     if config.feature_transform == "asinh":
         sample = stratified_sample(rows, _ROWS_OF_TRANSFORM, np.random.default_rng(0))
-        return first_transform(sample, config)
+        return transforms_to_try(sample, config)[0]
     blocks = rows.sum_blocks(moments_of)
     return reduce(add, blocks).standard_transform() if blocks else None
 
@@ -278,7 +276,7 @@ def _search_by_leave_one_out(
     rows: LabelledRows, config: TrainingConfig, run: Run, near: Candidate | None
 ) -> _Found:
     """Search by closed-form leave-one-out; add one fold, for the logistic loss."""
-    base = SphereMap(0.0, None, first_transform(rows, config))
+    base = SphereMap(0.0, None, transforms_to_try(rows, config)[0])
     rows = rows.on_sphere(_with_lift(rows, config, base))
     basis = _cluster(rows, config, run)
     left_out = rows.sample(_MOST_LEFT_OUT, run.rng)
@@ -296,13 +294,13 @@ def _search_by_folds(
     """Search by K-fold cross-validation: plain features, then asinh transform, then scales."""
     n_folds = _MORE_FOLDS if len(rows) < _FEW_ROWS else _FOLDS
     parts = list(hold_out(rows, n_folds, run.rng))
-    base = SphereMap(0.0, None, first_transform(rows, config))
+    first, *others = transforms_to_try(rows, config)
+    base = SphereMap(0.0, None, first)
     folds = _cluster_folds(parts, [base] * len(parts), config, run)
     best = search(folds, config.kernel, _ridge_lambda(config), near, run.on_event)
     found = best, folds, base
-    asinh = _learn_transform(rows, config)
-    if asinh is not None:
-        transform = SphereMap(0.0, feature_transform=asinh)
+    for other in others:
+        transform = SphereMap(0.0, None, other)
         folds = _cluster_folds(parts, [transform] * len(parts), config, run)
         trial = search(folds, config.kernel, _ridge_lambda(config), best, run.on_event)
         if trial.mean_loss < best.mean_loss:
@@ -312,23 +310,6 @@ def _search_by_folds(
     scaled = _search_scales(rows, parts, config, run, found)
     significant = is_significantly_lower(best.losses, scaled[0].losses, best.weights)
     return scaled if config.feature_scales == "learned" or significant else found
-
-
-def first_transform(rows: LabelledRows, config: TrainingConfig) -> FeatureTransform | None:
-    """Return the transform as given, or the one that is tried first; None for rows as they come."""
-    if config.feature_transform is None or is_sparse(rows.X):
-        return None
-    X = np.asarray(rows.X[:])
-    if config.feature_transform == "asinh":
-        return learn_asinh(X, rows.row_weights, long_tails_only=False)
-    return learn_standard(X, rows.row_weights)
-
-
-def _learn_transform(rows: LabelledRows, config: TrainingConfig) -> FeatureTransform | None:
-    """Return the asinh transform to try; None if off, if rows are sparse or without long tails."""
-    if config.feature_transform != "auto" or is_sparse(rows.X):
-        return None
-    return learn_asinh(np.asarray(rows.X[:]), rows.row_weights, long_tails_only=True)
 
 
 def _cluster_folds(
