@@ -85,8 +85,7 @@ class NystromBasis:
         """Factor the kernel matrix of the landmarks; δ is raised if rounding needs more."""
         directions = unit_rows_for(kernel, directions).astype(np.float64, copy=False)
         omega = kernel_matrix(directions, kernel, executor)
-        delta = nugget(len(directions)) if dtype == np.float64 else _FLOAT32_NUGGET
-        return cls(directions, kernel, factor_with_ridge(omega, delta, _FLOAT64_ROUNDING), dtype)
+        return cls(directions, kernel, factor_landmarks(omega, dtype), dtype)
 
     @cached_property
     def _factor(self) -> Array:
@@ -113,6 +112,15 @@ class NystromBasis:
     def dual(self, coefficients: Array) -> Array:
         """Map (m, K) coefficients of whitened features to kernel coefficients: L⁻ᵀ."""
         return solve_lower(self.factor, coefficients, transposed=True)
+
+
+def factor_landmarks(omega: Array, dtype: npt.DTypeLike = np.float32) -> Array:
+    """Return L, the factor of the kernel matrix of landmarks, for features of a type.
+
+    The diagonal of the matrix is overwritten.
+    """
+    delta = nugget(len(omega)) if dtype == np.float64 else _FLOAT32_NUGGET
+    return factor_with_ridge(omega, delta, _FLOAT64_ROUNDING)
 
 
 def nugget(m: int) -> float:

@@ -19,7 +19,7 @@ import numpy as np
 
 from kmeans_kernel.core.arrays.events import CandidateTried
 from kmeans_kernel.core.arrays.execution import Run
-from kmeans_kernel.core.arrays.matrices import dense, is_sparse
+from kmeans_kernel.core.arrays.matrices import Array, dense, is_sparse
 from kmeans_kernel.core.arrays.rows import (
     LabelledRows,
     TrainingRows,
@@ -50,13 +50,13 @@ from kmeans_kernel.core.training.trials import (
 # The most rows and landmarks of the two problems. Landmarks are at least some per class, and at
 # most a share of the training rows of a fold.
 _SMALL_ROWS, _LARGE_ROWS = 2500, 6000
-_SMALL_LANDMARKS, _LARGE_LANDMARKS = 150, 400
+_SMALL_LANDMARKS, _LARGE_LANDMARKS = 100, 400
 _SMALL_PER_CLASS, _LARGE_PER_CLASS = 4, 12
 _SHARE_OF_ROWS = 0.3
 
 # Folds: number of parts, and number of parts that are held out in turn, up to so many rows. Many
 # where rows are few, a fit is cheap and a single part would say little.
-_FOLDS = ((800, 4, 4), (1500, 3, 3), (3000, 3, 2), (np.inf, 4, 1))
+_FOLDS = ((800, 3, 3), (1500, 3, 2), (np.inf, 4, 1))
 
 # Widths 2γ = 2ᵏ: range of k; first points for smooth kernels and for kernels with a cusp, whose
 # best γ is smaller.
@@ -82,12 +82,28 @@ class Parts:
 
     Attributes
     ----------
-    folds : pairs of training rows and held-out rows
+    folds : pairs of training rows and held-out rows, in float64, dense
     n_landmarks : number of landmarks of each fit
+    transform : the feature transform that was applied to the rows; None for none
     """
 
     folds: Sequence[tuple[LabelledRows, LabelledRows]]
     n_landmarks: int
+    transform: FeatureTransform | None = None
+
+    def transformed(self, transform: FeatureTransform | None) -> Parts:
+        """Return the same folds with transformed features."""
+        if transform is None:
+            return self
+        folds = [
+            (_transformed(train, transform), _transformed(test, transform))
+            for train, test in self.folds
+        ]
+        return replace(self, folds=folds, transform=transform)
+
+
+def _transformed(rows: LabelledRows, transform: FeatureTransform) -> LabelledRows:
+    return replace(rows, X=transform.apply(dense(rows.X[:])))
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +139,7 @@ class Halving:
     def search(self, rows: TrainingRows) -> Searched:
         """Search on a stratified sample of the rows."""
         sample = rows.load() if len(rows) <= _LARGE_ROWS else self._sample(rows, _LARGE_ROWS)
+        sample = replace(sample, X=dense(sample.X[:]).astype(np.float64, copy=False))
         small, large = self._parts(sample)
         plain = self._screen(sample, small)
         self.run.report(0.15)
@@ -162,21 +179,29 @@ class Halving:
         given = basis_size(train, self.config.n_representatives)
         return max(1, min(wanted, round(_SHARE_OF_ROWS * train.n_copies), given))
 
-    def _problem(self, parts: Parts, maps: Sequence[SphereMap]) -> TrialProblem:
-        """Map the folds to the sphere and cluster them; `maps` has one map for each fold."""
+    def _problem(
+        self, parts: Parts, scales: Sequence[Array | None], near: Sequence[TrialFold] = ()
+    ) -> TrialProblem:
+        """Map the folds to the sphere and cluster them.
+
+        `scales` has the feature scales of each fold. `near` has the same folds under other scales,
+        from whose clusters K-means starts.
+        """
 
         def build(index: int) -> TrialFold:
             train, test = parts.folds[index]
-            sphere_map = maps[index % len(maps)]
+            sphere_map = SphereMap(0.0, scales[index])
             if self.config.lift is None:
                 sphere_map = with_typical_lift(train, sphere_map)
             else:
                 sphere_map = replace(sphere_map, lift=self.config.lift)
             lifted = train.on_sphere(sphere_map)
-            return TrialFold.of(lifted, test.on_sphere(sphere_map), parts.n_landmarks)
+            clusters = near[index].clusters if near else None
+            return TrialFold.of(lifted, test.on_sphere(sphere_map), parts.n_landmarks, clusters)
 
         executor = self.run.executor
-        return TrialProblem(executor.map(build, range(len(parts.folds))), executor)
+        folds = executor.map(build, range(len(parts.folds)))
+        return TrialProblem(folds, parts.transform, executor)
 
     def _screen(self, sample: LabelledRows, small: Parts) -> list[Trial]:
         """Try transforms, kernel families and widths on the small problem; the best first."""
@@ -184,7 +209,7 @@ class Halving:
         for transform in transforms_to_try(sample, self.config):
             if found and self.run.is_out_of_time():
                 break
-            problem = self._problem(small, [SphereMap(0.0, None, transform)])
+            problem = self._problem(small.transformed(transform), [None] * len(small.folds))
             # The asinh transform moves the best width little.
             near = bool(found) and transform is not None
             families = [self._near(found[0])] if near else self._families()
@@ -271,17 +296,12 @@ class Halving:
         best = self._around(min(found, key=lambda trial: trial.mean_loss))
         return [min([best, *self._other_families(best)], key=lambda trial: trial.mean_loss)]
 
-    def _rescaled(self, trial: Trial, parts: Parts | None = None) -> TrialProblem:
+    def _rescaled(self, trial: Trial) -> TrialProblem:
         """Return the problem of a trial with feature scales learned by the trial."""
         folds = trial.problem.folds
-        maps = [
-            replace(fold.train.sphere_map, scales=scales)
-            for fold, scales in zip(folds, trial.learn_scales(), strict=True)
-        ]
-        if parts is None:
-            pairs = [(fold.train, fold.test) for fold in folds]
-            parts = Parts(pairs, len(folds[0].landmarks))
-        return self._problem(parts, maps)
+        pairs = [(fold.train, fold.test) for fold in folds]
+        parts = Parts(pairs, len(folds[0].landmarks), trial.problem.transform)
+        return self._problem(parts, trial.learn_scales(), folds)
 
     def _near(self, trial: Trial) -> tuple[Kernel, Sequence[int]]:
         if trial.width is None or not isinstance(self.config.kernel, tuple):
@@ -334,14 +354,10 @@ class Halving:
         start = [_with_power(one, one.power + _LOGISTIC_POWER) for one in near]
         found = problem.try_logistic(start, self.config.regularization)
         self._report(found)
-        names = {one.kernel.name for one in found}
-        best = [
-            min((one for one in found if one.kernel.name == name), key=lambda one: one.mean_loss)
-            for name in sorted(names)
-        ]
-        if self.config.regularization is not None:
-            return best
-        return self.run.executor.map(problem.walk_logistic, best)
+        if self.config.regularization is None:
+            best = min(found, key=lambda one: one.mean_loss)
+            found = [problem.walk_logistic(one) if one is best else one for one in found]
+        return found
 
     def _refine(self, survivors: Sequence[Trial], small: Parts, large: Parts) -> Trial:
         """Try the survivors on the large problem, and refine the best of them there."""
@@ -352,11 +368,12 @@ class Halving:
             if small is large:
                 found.append(trial)
                 continue
-            maps = [fold.train.sphere_map for fold in trial.problem.folds]
-            problem = self._same_map(found, maps) or self._problem(large, maps)
+            problem = self._same_map(found, trial) or self._problem(
+                large.transformed(trial.problem.transform), trial.problem.scales
+            )
             found.append(self._refine_lambda(self._try_on(problem, [trial.kernel], trial)[0]))
         best = min(found, key=lambda trial: trial.mean_brier)
-        best = self._refine_scales(best, large)
+        best = self._refine_scales(best)
         plain = [trial for trial in found if _scales(trial) is None]
         if _scales(best) is not None and plain and self.config.feature_scales == "auto":
             # Feature scales may follow noise: they are kept if they are significantly better.
@@ -374,13 +391,13 @@ class Halving:
         self._report([found])
         return found
 
-    def _same_map(self, found: Sequence[Trial], maps: Sequence[SphereMap]) -> TrialProblem | None:
+    def _same_map(self, found: Sequence[Trial], trial: Trial) -> TrialProblem | None:
         """Return the large problem of an earlier survivor with the same map to the sphere."""
-        for trial in found:
-            mine = trial.problem.folds[0].train.sphere_map
-            same = mine.scales is maps[0].scales
-            if same and mine.feature_transform is maps[0].feature_transform:
-                return trial.problem
+        mine = trial.problem
+        for problem in (other.problem for other in found):
+            same = problem.scales[0] is mine.scales[0]
+            if same and problem.transform is mine.transform:
+                return problem
         return None
 
     def _try_on(self, problem: TrialProblem, kernels: Sequence[Kernel], near: Trial) -> list[Trial]:
@@ -396,13 +413,13 @@ class Halving:
         self._report(found)
         return found
 
-    def _refine_scales(self, best: Trial, large: Parts) -> Trial:
+    def _refine_scales(self, best: Trial) -> Trial:
         if _scales(best) is None:
             return best
         for _ in range(_LARGE_ROUNDS):
             if self.run.is_out_of_time():
                 break
-            problem = self._rescaled(best.problem.with_ridge(best), large)
+            problem = self._rescaled(best.problem.with_ridge(best))
             trial = self._try_on(problem, [best.kernel], best)[0]
             if trial.mean_brier >= best.mean_brier:
                 break
@@ -420,8 +437,8 @@ class Halving:
         if not self.config.may_shrink or self.run.is_out_of_time():
             return None
         fewer = max(len(large.folds[0][0].classes), large.n_landmarks // 4)
-        maps = [fold.train.sphere_map for fold in best.problem.folds]
-        problem = self._problem(replace(large, n_landmarks=fewer), maps)
+        parts = replace(large.transformed(best.problem.transform), n_landmarks=fewer)
+        problem = self._problem(parts, best.problem.scales)
         trial = self._try_on(problem, [best.kernel], best)[0]
         noticeable = trial.mean_brier - best.mean_brier > _NOTICEABLE
         significant = is_significantly_lower(trial.brier, best.brier, problem.weights)
@@ -486,14 +503,13 @@ def _with_power(trial: Trial, power: int) -> Trial:
 
 
 def _scales(trial: Trial) -> object:
-    return trial.problem.folds[0].train.sphere_map.scales
+    return trial.problem.scales[0]
 
 
 def _joint_map(trial: Trial) -> SphereMap:
     """Return the map of a trial for all rows: the root mean square of the scales of its folds."""
-    maps = [fold.train.sphere_map for fold in trial.problem.folds]
     scales = None
-    if maps[0].scales is not None:
-        squares = [one.scales**2 for one in maps if one.scales is not None]
+    if trial.problem.scales[0] is not None:
+        squares = [one**2 for one in trial.problem.scales if one is not None]
         scales = np.sqrt(np.mean(squares, axis=0))
-    return replace(maps[0], lift=0.0, scales=scales)
+    return SphereMap(0.0, scales, trial.problem.transform)

@@ -16,14 +16,14 @@ from typing import Any, cast
 import numpy as np
 
 from kmeans_kernel.core.arrays.execution import SERIAL, Executor
-from kmeans_kernel.core.arrays.matrices import Array, IntArray, Matrix, dense
+from kmeans_kernel.core.arrays.matrices import Array, IntArray
 from kmeans_kernel.core.arrays.rows import LabelledRows, water_fill
-from kmeans_kernel.core.clustering.spherical_kmeans import cluster
+from kmeans_kernel.core.arrays.sphere import FeatureTransform
 from kmeans_kernel.core.kernels.kernels import Kernel
 from kmeans_kernel.core.model.agop import learn_scales
 from kmeans_kernel.core.model.fitted_model import FittedModel
 from kmeans_kernel.core.model.temperature import brier_losses
-from kmeans_kernel.core.solvers.blas import factor_tile
+from kmeans_kernel.core.solvers.blas import divide_from_left, factor_tile
 from kmeans_kernel.core.solvers.logistic import SmallLogisticProblem
 from kmeans_kernel.core.solvers.nystrom import (
     NormalEquations,
@@ -31,22 +31,22 @@ from kmeans_kernel.core.solvers.nystrom import (
     Solution,
     block_equations,
     divide_by,
+    factor_landmarks,
 )
 from kmeans_kernel.core.training.config import Loss
 from kmeans_kernel.core.training.search import downhill, squared_losses
 
-# Lloyd iterations of the K-means of a trial, and its tolerance: landmarks near the end of K-means
-# rank hyperparameters as well as landmarks at its end.
-_ITERATIONS, _TOLERANCE = 8, 1e-4
+# Iterations of the K-means of a trial.
+_ITERATIONS = 5
 
 # The regularization is 10^(k/2), with k in this range; the first k that is tried.
 POWERS, FIRST_POWER = (-14, 2), -8
 
 # The most L-BFGS steps of a trial, and its tolerance.
-_TRIAL_STEPS, _TRIAL_TOLERANCE = 40, 1e-4
+_TRIAL_STEPS, _TRIAL_TOLERANCE = 25, 3e-4
 
 # Number of rows over which the gradients of a trial are averaged.
-_ROWS_OF_GRADIENTS = 1000
+_ROWS_OF_GRADIENTS = 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,48 +55,109 @@ class TrialFold:
 
     Attributes
     ----------
-    train, test : the samples; their map to the sphere is that of the fold
-    train_unit, test_unit : (n, d) float32 unit rows of both
-    landmarks : (m, d) float32 unit rows
+    train, test : the samples, after the feature transform; their map to the sphere has scales and
+        lift alone
+    unit : (n, d) float32 unit rows of both, the training samples first
+    landmarks : (m, d) float64 unit rows
+    clusters : (n,) the landmark of each training sample
     """
 
     train: LabelledRows
     test: LabelledRows
-    train_unit: Matrix
-    test_unit: Matrix
+    unit: Array
     landmarks: Array
+    clusters: IntArray
 
     @classmethod
-    def of(cls, train: LabelledRows, test: LabelledRows, n_landmarks: int) -> TrialFold:
-        """Map the samples to the sphere, and cluster the training samples of each class."""
-        unit = train.directions(dtype=np.float32)
-        q = water_fill(train.class_sizes, n_landmarks)
-        centroids = [
-            _centroids(unit[mine], None if train.weights is None else train.weights[mine], q, k)
-            for k in range(len(train.classes))
-            if len(mine := np.flatnonzero(train.codes == k))
-        ]
-        test_unit = test.directions(dtype=np.float32)
-        return cls(train, test, unit, test_unit, np.concatenate(centroids))
+    def of(
+        cls,
+        train: LabelledRows,
+        test: LabelledRows,
+        n_landmarks: int,
+        near: IntArray | None = None,
+    ) -> TrialFold:
+        """Map the samples to the sphere, and cluster the training samples of each class.
+
+        `near` has the clusters of the same samples under another map, from which K-means starts.
+        """
+        unit = np.concatenate([train.directions(), test.directions()])
+        landmarks, clusters = cluster_classes(unit[: len(train)], train, n_landmarks, near)
+        return cls(train, test, unit.astype(np.float32), landmarks, clusters)
+
+    @cached_property
+    def _cosines(self) -> Array:
+        """Cosines of all samples with the landmarks."""
+        cosines = self.unit @ self.landmarks.astype(np.float32).T
+        # Rounding may leave a cosine above one.
+        return np.asarray(np.minimum(cosines, np.float32(1.0), out=cosines))
+
+    @cached_property
+    def _mutual(self) -> Array:
+        """Cosines of the landmarks with each other, in float64."""
+        return np.asarray(self.landmarks @ self.landmarks.T)
 
     def whiten(self, kernel: Kernel) -> WhitenedFold:
         """Compute the whitened features of all samples for one kernel."""
-        basis = NystromBasis.of(self.landmarks, kernel, dtype=np.float32)
-        train = basis.features(self.train_unit)
-        equations = block_equations(
-            len(self.train.classes), train, self.train.codes, self.train.row_weights
+        omega = self._mutual.copy()
+        kernel.apply(omega)
+        basis = NystromBasis(self.landmarks, kernel, factor_landmarks(omega), np.float32)
+        features = self._cosines.copy()
+        kernel.apply(features)
+        divide_from_left(
+            np.asfortranarray(basis.factor, np.float32), features.T, transposed=False
         )
-        return WhitenedFold(self, basis, train, basis.features(self.test_unit), equations)
+        n = len(self.train)
+        equations = block_equations(
+            len(self.train.classes), features[:n], self.train.codes, self.train.row_weights
+        )
+        return WhitenedFold(self, basis, features[:n], features[n:], equations)
 
 
-def _centroids(unit: Matrix, weights: Array | None, q: int, seed: int) -> Array:
-    """Cluster the unit rows of a class, with a fixed seed: trials differ by their setting alone."""
-    if unit.shape[0] <= q:
-        return dense(unit)
-    rng = np.random.default_rng(seed)
-    return cluster(
-        unit, q, init="random", tol=_TOLERANCE, max_iter=_ITERATIONS, rng=rng, weights=weights
-    ).centroids
+def cluster_classes(
+    unit: Array, rows: LabelledRows, n_landmarks: int, near: IntArray | None = None
+) -> tuple[Array, IntArray]:
+    """Cluster the unit rows of each class by a few iterations of K-means.
+
+    Landmarks near the end of K-means rank hyperparameters as well as landmarks at its end. The seed
+    is fixed: trials differ by their setting alone. A class of no more rows than landmarks keeps its
+    rows. Returns the (m, d) centroids, and the (n,) position of each row's centroid among them.
+    """
+    q, first = water_fill(rows.class_sizes, n_landmarks), 0
+    centroids, clusters = list[Array](), np.empty(len(unit), dtype=np.intp)
+    for k in range(len(rows.classes)):
+        mine = np.flatnonzero(rows.codes == k)
+        U, weights = unit[mine], rows.row_weights[mine]
+        if len(mine) <= q:
+            found, labels = U, np.arange(len(mine))
+        elif near is None:
+            start = U[np.random.default_rng(k).permutation(len(mine))[:q]]
+            found, labels = lloyd(U, weights, start, _ITERATIONS)
+        else:
+            labels = near[mine] - first
+            start = _means(U, weights, labels, U[:q])
+            found, labels = lloyd(U, weights, start, 1)
+        centroids.append(found)
+        clusters[mine] = labels + first
+        first += len(found)
+    return np.concatenate(centroids), clusters
+
+
+def lloyd(U: Array, weights: Array, start: Array, iterations: int) -> tuple[Array, IntArray]:
+    """Return centroids and labels of unit rows after some iterations of spherical K-means."""
+    centroids = start
+    for _ in range(iterations):
+        labels = (U @ centroids.T).argmax(axis=1)
+        centroids = _means(U, weights, labels, centroids)
+    return centroids, labels
+
+
+def _means(U: Array, weights: Array, labels: IntArray, empty: Array) -> Array:
+    """Return the (q, d) unit means of clusters; an empty cluster gets its row of `empty`."""
+    members = np.zeros((len(empty), len(U)))
+    members[labels, np.arange(len(U))] = weights
+    sums = members @ U
+    lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+    return np.where(lengths > 0, sums / np.where(lengths > 0, lengths, 1.0), empty)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,6 +244,7 @@ class Trial:
     whitened : the folds with the whitened features of the kernel
     scores : (n, K) scores of the held-out samples, fold after fold
     losses : (n,) squared errors against one-hot targets for the squared loss, else Brier scores
+    solutions : the fit of each fold; none for the squared loss, where it costs less than its memory
     """
 
     problem: TrialProblem
@@ -193,6 +255,7 @@ class Trial:
     whitened: Sequence[WhitenedFold]
     scores: Array
     losses: Array
+    solutions: Sequence[Solution] = ()
 
     @property
     def mean_loss(self) -> float:
@@ -238,11 +301,13 @@ class TrialProblem:
     Attributes
     ----------
     folds : the folds
+    transform : the feature transform of their samples; None for none
     executor : runs trials and folds
     tried : trials of the squared loss so far, by kernel: no candidate is fitted twice
     """
 
     folds: Sequence[TrialFold]
+    transform: FeatureTransform | None = None
     executor: Executor = SERIAL
     tried: dict[Kernel, Trial] = field(default_factory=dict)
 
@@ -255,6 +320,11 @@ class TrialProblem:
     def weights(self) -> Array:
         """Weights of the held-out samples."""
         return np.concatenate([fold.test.row_weights for fold in self.folds])
+
+    @cached_property
+    def scales(self) -> list[Array | None]:
+        """The feature scales of each fold."""
+        return [fold.train.sphere_map.scales for fold in self.folds]
 
     @property
     def fitted_weight(self) -> float:
@@ -317,25 +387,35 @@ class TrialProblem:
     def _logistic(self, near: Trial, regularization: float | None) -> Trial:
         """Walk over λ in steps of a power of ten; each fit starts from the last solution."""
         found: list[Trial] = []
-        solutions: list[Solution | None] = [None] * len(near.whitened)
         for k, value, losses in _walk(regularization, near.power, 2):
-            solutions = self.executor.map(
-                lambda pair: pair[0].logistic(value, pair[1]),  # noqa: B023
-                list(zip(near.whitened, solutions, strict=True)),
-            )
-            scores = np.concatenate(
-                [
-                    fold.scores(cast(Solution, solution))
-                    for fold, solution in zip(near.whitened, solutions, strict=True)
-                ]
-            )
-            brier = brier_losses(scores, self.codes, self.weights)
-            trial = replace(
-                near, power=k, regularization=value, loss="logistic", scores=scores, losses=brier
-            )
-            found.append(trial)
-            losses.append(trial.mean_loss)
+            last = found[-1] if found else near
+            fitted = last.loss == "logistic" and last.regularization == value
+            found.append(last if fitted else self._fit_logistic(last, k, value))
+            losses.append(found[-1].mean_loss)
         return min(found, key=lambda trial: trial.mean_loss)
+
+    def _fit_logistic(self, near: Trial, power: int, regularization: float) -> Trial:
+        """Fit all folds with the logistic loss, from the solutions of another trial."""
+        starts = near.solutions or [None] * len(near.whitened)
+        solutions = self.executor.map(
+            lambda pair: pair[0].logistic(regularization, pair[1]),
+            list(zip(near.whitened, starts, strict=True)),
+        )
+        scores = np.concatenate(
+            [
+                fold.scores(solution)
+                for fold, solution in zip(near.whitened, solutions, strict=True)
+            ]
+        )
+        return replace(
+            near,
+            power=power,
+            regularization=regularization,
+            loss="logistic",
+            scores=scores,
+            losses=brier_losses(scores, self.codes, self.weights),
+            solutions=solutions,
+        )
 
 
 def _walk(
