@@ -49,8 +49,9 @@ from kmeans_kernel.core.training.trials import (
 
 # The most rows and landmarks of the two problems. Landmarks are at least some per class, and at
 # most a share of the training rows of a fold.
-_SMALL_ROWS, _LARGE_ROWS = 2500, 6000
-_SMALL_LANDMARKS, _LARGE_LANDMARKS = 100, 400
+_SMALL_ROWS, _LARGE_ROWS = 2500, 4000
+_SMALL_LANDMARKS, _LARGE_LANDMARKS = 100, 250
+_ONLY_LANDMARKS = 0
 _SMALL_PER_CLASS, _LARGE_PER_CLASS = 4, 12
 _SHARE_OF_ROWS = 0.3
 
@@ -64,7 +65,7 @@ _WIDTHS = (-4, 10)
 _FIRST_SMOOTH, _FIRST_CUSP = (-1, 2, 5), (-3, 0, 3)
 
 # The most rounds of the recursive feature machine on the small problem, and on the large one.
-_ROUNDS, _LARGE_ROUNDS = 4, 3
+_ROUNDS, _LARGE_ROUNDS = 4, 2
 
 # The logistic loss is tried at these widths relative to the best of the squared loss, and with this
 # power of its regularization.
@@ -159,6 +160,9 @@ class Halving:
         n_folds, used = next(counts for most, *counts in _FOLDS if len(sample) < most)
         folds = list(hold_out(sample, n_folds, self.run.rng))[:used]
         large = Parts(folds, self._landmarks(folds, _LARGE_LANDMARKS, _LARGE_PER_CLASS))
+        if len(sample) <= _SMALL_ROWS and _ONLY_LANDMARKS:
+            only=Parts(folds, self._landmarks(folds, _ONLY_LANDMARKS, _SMALL_PER_CLASS))
+            return only,only
         if len(sample) > _SMALL_ROWS:
             share = _SMALL_ROWS / len(sample)
             # Held-out rows are cheap, and make the comparisons sharper: all of them are kept.
