@@ -51,7 +51,6 @@ from kmeans_kernel.core.training.trials import (
 # most a share of the training rows of a fold.
 _SMALL_ROWS, _LARGE_ROWS = 2500, 4000
 _SMALL_LANDMARKS, _LARGE_LANDMARKS = 100, 250
-_ONLY_LANDMARKS = 0
 _SMALL_PER_CLASS, _LARGE_PER_CLASS = 4, 12
 _SHARE_OF_ROWS = 0.3
 
@@ -160,9 +159,6 @@ class Halving:
         n_folds, used = next(counts for most, *counts in _FOLDS if len(sample) < most)
         folds = list(hold_out(sample, n_folds, self.run.rng))[:used]
         large = Parts(folds, self._landmarks(folds, _LARGE_LANDMARKS, _LARGE_PER_CLASS))
-        if len(sample) <= _SMALL_ROWS and _ONLY_LANDMARKS:
-            only=Parts(folds, self._landmarks(folds, _ONLY_LANDMARKS, _SMALL_PER_CLASS))
-            return only,only
         if len(sample) > _SMALL_ROWS:
             share = _SMALL_ROWS / len(sample)
             # Held-out rows are cheap, and make the comparisons sharper: all of them are kept.
@@ -324,7 +320,7 @@ class Halving:
         ]
         if not others or self.run.is_out_of_time():
             return []
-        return [self._around(self._best_width(best.problem, others, best.power))]
+        return [self._best_width(best.problem, others, best.power)]
 
     def _try_losses(self, plain: Sequence[Trial], scaled: Sequence[Trial]) -> list[Trial]:
         """Return the trials to go on with, best Brier score first, the logistic loss included."""

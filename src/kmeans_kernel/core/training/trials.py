@@ -103,9 +103,7 @@ class TrialFold:
         basis = NystromBasis(self.landmarks, kernel, factor_landmarks(omega), np.float32)
         features = self._cosines.copy()
         kernel.apply(features)
-        divide_from_left(
-            np.asfortranarray(basis.factor, np.float32), features.T, transposed=False
-        )
+        divide_from_left(np.asfortranarray(basis.factor, np.float32), features.T, transposed=False)
         n = len(self.train)
         equations = block_equations(
             len(self.train.classes), features[:n], self.train.codes, self.train.row_weights
@@ -396,16 +394,13 @@ class TrialProblem:
 
     def _fit_logistic(self, near: Trial, power: int, regularization: float) -> Trial:
         """Fit all folds with the logistic loss, from the solutions of another trial."""
-        starts = near.solutions or [None] * len(near.whitened)
+        starts: Sequence[Solution | None] = near.solutions or [None] * len(near.whitened)
         solutions = self.executor.map(
             lambda pair: pair[0].logistic(regularization, pair[1]),
             list(zip(near.whitened, starts, strict=True)),
         )
         scores = np.concatenate(
-            [
-                fold.scores(solution)
-                for fold, solution in zip(near.whitened, solutions, strict=True)
-            ]
+            [fold.scores(solution) for fold, solution in zip(near.whitened, solutions, strict=True)]
         )
         return replace(
             near,
