@@ -107,6 +107,10 @@ TWINS = {
         "left_out_scores": "nystrom.left_out_scores",
     },
     "solvers.preconditioner": {"estimate_covariance": "nystrom.estimate_covariance"},
+    "training.trials": {
+        "cluster_classes": "spherical_kmeans.cluster",
+        "lloyd": "spherical_kmeans.cluster",
+    },
     "training.boundary": {
         "add_boundary_rows": "boundary.boundary_rows",
         "own_margins": "boundary.own_margin",
@@ -157,6 +161,7 @@ REASONS = {
         "nugget": _RULE, "directions_for_cosines": _LINE, "cosines": _LINE,
         "without_own_influence": _SOLVED, "divide_by": _SOLVED, "relative_norm": _LINE,
         "factor_with_ridge": _SOLVED, "identity": _LINE, "block_equations": _SOLVED,
+        "factor_landmarks": _SOLVED,
     },
     "training.boundary": {"share_with_boundary": _LINE},
     "training.cross_validation": {"deal_folds": _CHANCE, "hold_out": _CHANCE},

@@ -5,10 +5,18 @@ from kmeans_kernel.core.arrays.rows import LabelledRows
 from kmeans_kernel.core.arrays.sphere import SphereMap
 from kmeans_kernel.core.kernels.kernels import Gaussian, Laplacian
 from kmeans_kernel.core.solvers.nystrom import NystromBasis
-from kmeans_kernel.core.training.trials import TrialFold, TrialProblem, kernel_at
+from kmeans_kernel.core.training.trials import (
+    TrialFold,
+    TrialProblem,
+    WhitenedFold,
+    cluster_classes,
+    kernel_at,
+    lloyd,
+)
 from kmeans_kernel.utils.threads import ThreadExecutor
 from tests.reference import logistic as logistic_twin
 from tests.reference import nystrom as nystrom_twin
+from tests.reference import spherical_kmeans as kmeans_twin
 
 KERNELS = [Gaussian(1.0), Laplacian(0.5)]
 
@@ -60,11 +68,49 @@ def test_held_out_scores_of_logistic_regression_equal_the_twin(fold, kernel):
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
 def test_float32_features_are_those_of_float64(fold, kernel):
     """The bound that the module states: scores within 1e-2."""
-    exact = NystromBasis.of(fold.landmarks, kernel)
-    rounded = NystromBasis.of(fold.landmarks, kernel, dtype=np.float32)
-    assert rounded.features(fold.train_unit).dtype == np.float32
-    K = rounded.features(fold.train_unit) @ rounded.factor.T.astype(np.float32)
-    np.testing.assert_allclose(K, exact.features(fold.train_unit) @ exact.factor.T, atol=1e-3)
+    exact, whitened = NystromBasis.of(fold.landmarks, kernel), fold.whiten(kernel)
+    for rows, features in ((fold.train, whitened.train), (fold.test, whitened.test)):
+        assert features.dtype == np.float32
+        K = features @ whitened.basis.factor.T.astype(np.float32)
+        expected = exact.features(rows.directions()) @ exact.factor.T
+        np.testing.assert_allclose(K, expected, atol=1e-3)
+
+
+def test_landmarks_are_those_of_the_twin_of_kmeans(fold):
+    train, q = fold.train, 10
+    assert len(fold.landmarks) == 3 * q
+    for k in range(3):
+        mine = np.flatnonzero(train.codes == k)
+        U, weights = train.directions()[mine], train.row_weights[mine]
+        start = U[np.random.default_rng(k).permutation(len(mine))[:q]]
+        centroids, labels = kmeans_twin.cluster(U, start, -1.0, 5, weights)
+        np.testing.assert_allclose(fold.landmarks[k * q : (k + 1) * q], centroids, atol=1e-12)
+        np.testing.assert_array_equal(fold.clusters[mine], np.array(labels[-1]) + k * q)
+        found, again = lloyd(U, weights, start, 5)
+        np.testing.assert_allclose(found, centroids, atol=1e-12)
+        np.testing.assert_array_equal(again, labels[-1])
+
+
+def test_kmeans_under_another_map_starts_from_the_clusters(fold):
+    """The centroids are the means of the clusters on the new sphere, after one more iteration."""
+    other = SphereMap(0.7, np.array([2.0, 1.0, 0.5, 1.0]))
+    train, test = fold.train.on_sphere(other), fold.test.on_sphere(other)
+    found = TrialFold.of(train, test, 30, fold.clusters)
+    for k in range(3):
+        mine = np.flatnonzero(train.codes == k)
+        U, weights = train.directions()[mine], train.row_weights[mine]
+        sums = kmeans_twin.cluster_sums(U, fold.clusters[mine] - 10 * k, 10, weights)
+        start = kmeans_twin.move_centroids(U[:10], sums)
+        centroids, _ = kmeans_twin.cluster(U, start, -1.0, 1, weights)
+        np.testing.assert_allclose(found.landmarks[10 * k : 10 * k + 10], centroids, atol=1e-12)
+
+
+def test_a_small_class_keeps_its_rows(rng):
+    codes = np.repeat([0, 1], [50, 4])
+    rows = LabelledRows(rng.normal(size=(54, 3)), codes, np.arange(2), sphere_map=SphereMap(1.0))
+    U = rows.directions()
+    landmarks, clusters = cluster_classes(U, rows, 20)
+    np.testing.assert_array_equal(landmarks[clusters[50:]], U[50:])
 
 
 def test_no_kernel_is_whitened_twice_and_threads_change_nothing(fold, monkeypatch):
@@ -79,7 +125,7 @@ def test_no_kernel_is_whitened_twice_and_threads_change_nothing(fold, monkeypatc
     assert again[:2] == first
     assert again[2] is first[0]
     assert len(counted) == 4
-    threads = TrialProblem([fold, fold], ThreadExecutor(2)).try_squared(KERNELS, None, -8)
+    threads = TrialProblem([fold, fold], executor=ThreadExecutor(2)).try_squared(KERNELS, None, -8)
     for one, other in zip(first, threads, strict=True):
         assert (one.power, one.kernel) == (other.power, other.kernel)
         np.testing.assert_allclose(one.scores, other.scores, atol=1e-5)
@@ -104,6 +150,18 @@ def test_a_logistic_trial_keeps_a_given_regularization(fold):
     walked = problem.walk_logistic(given)
     assert walked.mean_loss <= problem.try_logistic(near, None)[0].mean_loss
     assert problem.with_ridge(walked) is near[0]
+
+
+def test_no_regularization_of_the_logistic_loss_is_fitted_twice(fold, monkeypatch):
+    problem, fitted = TrialProblem([fold]), []
+    near = problem.try_logistic(problem.try_squared([KERNELS[0]], None, -8), None)[0]
+    logistic = WhitenedFold.logistic
+    monkeypatch.setattr(
+        WhitenedFold, "logistic", lambda *args: fitted.append(args[1]) or logistic(*args)
+    )
+    problem.walk_logistic(near)
+    assert fitted
+    assert near.regularization not in fitted
 
 
 def test_scales_are_learned_from_the_training_rows_of_each_fold(fold):

@@ -66,6 +66,9 @@ _FIRST_SMOOTH, _FIRST_CUSP = (-1, 2, 5), (-3, 0, 3)
 # The most rounds of the recursive feature machine on the small problem, and on the large one.
 _ROUNDS, _LARGE_ROUNDS = 4, 2
 
+# Feature scales whose ratio is below this change nothing.
+_ALIKE = 1.25
+
 # The logistic loss is tried at these widths relative to the best of the squared loss, and with this
 # power of its regularization.
 _LOGISTIC_WIDTHS, _LOGISTIC_POWER = (0, -3), -3
@@ -283,6 +286,8 @@ class Halving:
             if self.run.is_out_of_time():
                 break
             problem = self._rescaled(last)
+            if all(_are_alike(scales) for scales in problem.scales):
+                break
             if found:
                 trial = self._try_squared(problem, [last.kernel], last.power)[0]
             else:
@@ -376,9 +381,11 @@ class Halving:
         best = self._refine_scales(best)
         plain = [trial for trial in found if _scales(trial) is None]
         if _scales(best) is not None and plain and self.config.feature_scales == "auto":
-            # Feature scales may follow noise: they are kept if they are significantly better.
+            # Feature scales may follow noise: they are kept if they are significantly better, and
+            # more than what the folds differ in.
             rival = min(plain, key=lambda trial: trial.mean_brier)
-            if not is_significantly_lower(rival.brier, best.brier, best.problem.weights):
+            better = is_significantly_lower(rival.brier, best.brier, best.problem.weights)
+            if not better or _are_alike(_joint_map(best).scales):
                 best = rival
         return self._refine_width(best)
 
@@ -500,6 +507,10 @@ def _with_power(trial: Trial, power: int) -> Trial:
     """Return a trial with another k of the regularization 10^(k/2)."""
     power = min(max(power, POWERS[0]), POWERS[1])
     return replace(trial, power=power, regularization=10.0 ** (power / 2))
+
+
+def _are_alike(scales: Array | None) -> bool:
+    return scales is None or bool(scales.max() < _ALIKE * scales.min())
 
 
 def _scales(trial: Trial) -> object:
