@@ -280,27 +280,31 @@ class SmallLogisticProblem:
         m, K, dtype = len(self.mean), self.n_classes, self.features.dtype
         hessian = (1 - 1 / K) / K
         triangle = factor_with_ridge(self.covariance * hessian, regularization)
-        A = solve_lower(triangle.astype(dtype), self._centred).T
+        A = solve_lower(triangle.astype(dtype), self._centred)
         # The coefficients are R⁻ᵀB, so their squared length is that of B in the metric R⁻¹R⁻ᵀ.
         inverse = solve_lower(triangle, np.eye(m))
         penalty = regularization * (inverse @ inverse.T)
-        shares, own = self.weights / self.weights.sum(), (np.arange(len(A)), self.codes)
+        shares = (self.weights / self.weights.sum()).astype(dtype)
+        own = self.codes, np.arange(len(self.codes))
         root = float(np.sqrt(hessian))
 
         def loss_and_slope(flat: Array) -> tuple[float, Array]:
+            # One row for each class: sums over the classes are sums of rows, which are fast.
             B = flat.reshape(m + 1, K)
-            scores = A @ B[:m].astype(dtype) + (B[m] / root).astype(dtype)
-            scores -= scores.max(axis=1, keepdims=True)
-            chances = np.exp(scores)
-            sums = chances.sum(axis=1)
-            loss = float(shares @ (np.log(sums) - scores[own]))
-            chances /= sums[:, None]
-            chances[own] -= 1.0
-            chances *= shares[:, None].astype(dtype)
+            scores = B[:m].T.astype(dtype) @ A
+            scores += (B[m] / root).astype(dtype)[:, None]
+            scores -= scores.max(axis=0)
+            loss = -float(scores[own] @ shares)
+            chances = np.exp(scores, out=scores)
+            sums = chances.sum(axis=0)
+            loss += float(np.log(sums) @ shares)
+            chances *= shares / sums
+            chances[own] -= shares
             shrunk = penalty @ B[:m]
             slope = np.empty((m + 1, K))
-            slope[:m] = A.T @ chances + shrunk
-            slope[m] = chances.sum(axis=0) / root
+            slope[:m] = A @ chances.T
+            slope[:m] += shrunk
+            slope[m] = chances.sum(axis=1) / root
             return loss + 0.5 * float(np.vdot(B[:m], shrunk)), slope.ravel()
 
         x0: Array = np.zeros((m + 1) * K)

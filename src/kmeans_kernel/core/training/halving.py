@@ -286,7 +286,8 @@ class Halving:
             if self.run.is_out_of_time():
                 break
             problem = self._rescaled(last)
-            if all(_are_alike(scales) for scales in problem.scales):
+            alike = all(_are_alike(scales) for scales in problem.scales)
+            if alike and self.config.feature_scales == "auto":
                 break
             if found:
                 trial = self._try_squared(problem, [last.kernel], last.power)[0]
