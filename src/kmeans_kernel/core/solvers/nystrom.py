@@ -21,8 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from kmeans_kernel.core.arrays.execution import SERIAL, Executor, sum_over
-from kmeans_kernel.core.arrays.matrices import Array, IntArray, Matrix
+from kmeans_kernel.core.arrays.matrices import Array, IntArray, Matrix, blocks_of, join_rows
 from kmeans_kernel.core.arrays.rows import LabelledRows, TrainingRows
+from kmeans_kernel.core.arrays.sphere import PLAIN_MAP
 from kmeans_kernel.core.kernels.kernels import (
     Kernel,
     kernel_matrix,
@@ -50,11 +51,15 @@ _LEAST_ONE_MINUS_LEVERAGE = 1e-6
 
 # Most bytes of feature blocks held between passes; and most bytes of them in float64, above which
 # they are float32.
-STORED_UP_TO = 4 << 30
+STORED_UP_TO = 3 << 30
 _EXACT_UP_TO = 256 << 20
 
 # Steepness above which a kernel gets float64 cosines.
 _STEEP = 1e4
+
+# Entries of a block of kernel values, 4 MB in float32. A pass reads a block twice, for the scores
+# and for the sums; the second time it comes from the cache that the cores share.
+_KERNEL_ENTRIES = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,6 +166,7 @@ class FeatureBlocks:
     to_whitened : maps (m, K) sums over `make`'s features to sums over whitened features
     executor : runs the passes
     held : features, classes and weights of each block; None to recompute them in every pass
+    height : most rows of a block; None for the blocks of `rows`
     """
 
     rows: TrainingRows
@@ -169,6 +175,7 @@ class FeatureBlocks:
     to_whitened: Callable[[Array], Array]
     executor: Executor = SERIAL
     held: list[tuple[Array, IntArray, Array]] | None = None
+    height: int | None = None
 
     def hold(self) -> FeatureBlocks:
         """Return a copy with the features of all blocks in memory."""
@@ -177,13 +184,15 @@ class FeatureBlocks:
         def make(block: slice) -> tuple[Array, IntArray, Array]:
             return _with_labels(self.make, rows.at(block))
 
-        return replace(self, held=self.executor.map(make, rows.blocks()))
+        blocks = [part for block in rows.blocks() for part in _cut(block, self.height)]
+        return replace(self, held=self.executor.map(make, blocks))
 
     def total(self, part: BlockSum[T]) -> T:
         """Return the sum of a function over the blocks: one pass over the samples."""
         if self.held is not None:
             return sum_over(lambda block: part(*block), self.held, self.executor, tuple)
-        return self.rows.total(partial(_part_of_block, part, self.make), self.executor)
+        whole = partial(_part_of_block, part, self.make, self.height)
+        return self.rows.total(whole, self.executor)
 
     def sums(self, residuals: BlockSum[Array]) -> Array:
         """Return the (m, K) float64 sum Σ fᵢ rᵢᵀ of features f over the samples.
@@ -193,7 +202,7 @@ class FeatureBlocks:
 
         def part(features: Array, codes: IntArray, weights: Array) -> Array:
             found = residuals(features, codes, weights).astype(features.dtype, copy=False)
-            return np.asarray(features.T @ found, dtype=np.float64)
+            return np.asarray(thin_product(features, found), dtype=np.float64)
 
         return self.total(part)
 
@@ -205,9 +214,30 @@ def _with_labels(
 
 
 def _part_of_block(
-    part: BlockSum[T], make: Callable[[LabelledRows], Array], block: LabelledRows
+    part: BlockSum[T],
+    make: Callable[[LabelledRows], Array],
+    height: int | None,
+    block: LabelledRows,
 ) -> T:
-    return part(make(block), block.codes, block.row_weights)
+    def load(some: slice) -> tuple[Array, IntArray, Array]:
+        return _with_labels(make, block.at(some))
+
+    return sum_over(lambda one: part(*one), _cut(slice(0, len(block)), height), SERIAL, load)
+
+
+def _cut(block: slice, height: int | None) -> list[slice]:
+    """Cut a slice of rows into slices of at most `height` rows."""
+    start, n = block.start, block.stop - block.start
+    return [slice(start + one.start, start + one.stop) for one in blocks_of(n, height or n)]
+
+
+def thin_product(features: Array, columns: Array) -> Array:
+    """Return featuresᵀ columns, (m, K), for few columns.
+
+    BLAS takes two thirds of the time for the transposed product: it then reads the features row by
+    row.
+    """
+    return (columns.T @ features).T
 
 
 def whitened_blocks(
@@ -242,9 +272,19 @@ def float32_kernel_blocks(
     stored_up_to: float = STORED_UP_TO,
 ) -> FeatureBlocks:
     """Return blocks of float32 kernel values, in memory up to `stored_up_to` bytes."""
-    make = partial(_float32_kernel_block, directions_for_cosines(basis), basis.kernel)
-    blocks = FeatureBlocks(rows, make, basis.dual, basis.whiten, executor)
-    return blocks.hold() if 4.0 * len(rows) * len(basis.directions) <= stored_up_to else blocks
+    directions = directions_for_cosines(basis)
+    make = partial(_float32_kernel_block, directions, basis.kernel)
+    height = max(1, _KERNEL_ENTRIES // len(directions))
+    blocks = FeatureBlocks(rows, make, basis.dual, basis.whiten, executor, height=height)
+    if 4.0 * len(rows) * len(directions) <= stored_up_to:
+        return blocks.hold()
+    return replace(blocks, rows=_on_sphere(rows, directions.dtype, executor))
+
+
+def _on_sphere(rows: LabelledRows, dtype: npt.DTypeLike, executor: Executor) -> LabelledRows:
+    """Return the rows after the map to the sphere, which is then not repeated in every pass."""
+    parts = executor.map(lambda block: rows.directions(block, dtype), rows.blocks())
+    return replace(rows, X=join_rows(parts), sphere_map=PLAIN_MAP)
 
 
 def identity(columns: Array) -> Array:
@@ -278,8 +318,7 @@ def directions_for_cosines(basis: NystromBasis) -> Array:
 
 def cosines(block: LabelledRows, directions: Array) -> Array:
     """Return the (n, m) cosines of rows with landmarks, in the type of `directions`."""
-    unit = block.directions().astype(directions.dtype, copy=False)
-    return np.asarray(unit @ directions.T)
+    return np.asarray(block.directions(dtype=directions.dtype) @ directions.T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -401,6 +440,14 @@ def without_own_influence(scores: Array, Y: Array, leverage: Array) -> Array:
     return np.asarray(
         Y + (scores - Y) / np.maximum(1.0 - leverage, _LEAST_ONE_MINUS_LEVERAGE)[:, None]
     )
+
+
+def rounding_noise(dual: Array) -> float:
+    """Return the standard error of the scores that the rounding of float32 kernel values makes.
+
+    Large coefficients (m, K) that cancel magnify it.
+    """
+    return _FLOAT32_ROUNDING * float(np.linalg.norm(dual, axis=0).max())
 
 
 def divide_by(triangle: Array, V: Array) -> Array:
