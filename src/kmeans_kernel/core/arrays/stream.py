@@ -15,7 +15,6 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
 
 from kmeans_kernel.core.arrays.execution import Executor
 from kmeans_kernel.core.arrays.matrices import Array, IntArray, Matrix, is_sparse, join_rows

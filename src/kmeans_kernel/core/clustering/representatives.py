@@ -41,6 +41,10 @@ _Clustered: TypeAlias = tuple[Clustering, npt.NDArray[Any], float, float]
 # Out of core, k-means++ draws its centroids from a sample of this many rows per centroid.
 _CANDIDATES = 20
 
+# Rows on which K-means in memory finds each landmark. On a million rows of two classes the errors
+# of 25, 50 and 100 rows differed by less than 0.06 %.
+_ROWS_PER_CENTROID = 50
+
 # Classes are clustered in parallel if that keeps the workers busy for this share of the time, else
 # one after another with threaded BLAS.
 _BUSY_ENOUGH = 0.85
@@ -66,8 +70,8 @@ class KMeansSettings(Protocol):
         """The most Lloyd iterations."""
 
     @property
-    def most_rows_per_centroid(self) -> int | None:
-        """K-means of rows in memory uses at most so many for each centroid; None for all."""
+    def fit_on(self) -> str:
+        """Whether the coefficients are fitted to "samples" or to "representatives"."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,11 +221,15 @@ def _cluster_class(
 def _rows_to_cluster(
     n: int, settings: KMeansSettings, rng: np.random.Generator
 ) -> IntArray | slice:
-    """Return the positions of the rows of a class of n rows on which K-means runs."""
-    most = settings.most_rows_per_centroid
-    if most is None or n <= most * settings.n_representatives:
+    """Return the positions of the rows of a class of n rows on which K-means runs.
+
+    A fit to samples needs landmarks that cover the rows. The paper's LS-SVM is fitted to the
+    centroids alone, and those are of all rows.
+    """
+    most = _ROWS_PER_CENTROID * settings.n_representatives
+    if settings.fit_on == "representatives" or n <= most:
         return slice(None)
-    return np.sort(draw(n, most * settings.n_representatives, rng))
+    return np.sort(draw(n, most, rng))
 
 
 def _own_centroids(directions: Matrix) -> Clustering:

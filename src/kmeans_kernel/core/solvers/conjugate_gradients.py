@@ -3,8 +3,8 @@
 For many representatives: the normal equations of the whitened features cost n m² operations to set
 up. A step of conjugate gradients costs about n m K, and a preconditioner makes the steps few. It is
 an estimate of the covariance from the representatives, at a cost of m³: FALKON (Rudi, Carratino and
-Rosasco, NIPS 2017), with K-means centres and their counts in place of uniformly drawn landmarks. For
-many rows it is the covariance of a sample of them, whose solution is the start: two or three steps.
+Rosasco, NIPS 2017), with K-means centres and their counts in place of uniformly drawn landmarks.
+For many rows it is the covariance of a sample of them, whose solution is the start.
 """
 
 from __future__ import annotations
@@ -28,12 +28,9 @@ from kmeans_kernel.core.solvers.nystrom import (
     float32_kernel_blocks,
     left_out_scores,
     relative_norm,
-)
-from kmeans_kernel.core.solvers.preconditioner import (
-    estimate_covariance,
-    sample_equations,
     sampling_pays,
 )
+from kmeans_kernel.core.solvers.preconditioner import estimate_covariance, sample_equations
 
 Multiply: TypeAlias = Callable[[Array], Array]
 

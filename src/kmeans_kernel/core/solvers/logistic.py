@@ -32,19 +32,16 @@ from kmeans_kernel.core.solvers.nystrom import (
     NormalEquations,
     NystromBasis,
     Solution,
+    block_equations,
     factor_with_ridge,
     float32_kernel_blocks,
     held_whitened_blocks,
     kernel_blocks,
     rounding_noise,
-    thin_product,
+    sampling_pays,
     whitened_blocks,
 )
-from kmeans_kernel.core.solvers.preconditioner import (
-    estimate_covariance,
-    sample_equations,
-    sampling_pays,
-)
+from kmeans_kernel.core.solvers.preconditioner import estimate_covariance, sample_equations
 
 # L-BFGS stops when a step lowers the loss by less than this share of the loss at the start. Further
 # steps change scores whose sign is decided; held-out samples are predicted no better.
@@ -58,8 +55,12 @@ _MOST_PRODUCTS = 2e12
 # Largest tolerated rounding error of the scores; a difference of 1 is a factor e of the odds.
 _TOLERABLE_NOISE = 0.02
 
-# Rows for each landmark in the sample on which the first steps are taken, where the kernel values of
-# all rows cannot be held. The solution on few rows is overfitted, and as a start worse than zero.
+# Rows for each landmark from which the covariance of float32 whitened features is taken. Half as
+# many took half as many steps again where λ is small.
+_MOST_ROWS = 6
+
+# Rows for each landmark in the sample on which the first steps are taken, where the kernel values
+# of all rows cannot be held. The solution on few rows is overfitted, a worse start than zero.
 _SAMPLE = 100
 
 # Tolerance of the steps on all rows after those.
@@ -119,9 +120,20 @@ def loss_sums(
     R /= sums[:, None]
     R[own] -= 1.0
     R *= weights[:, None]
-    others = thin_product(features, R[:, 1:].astype(features.dtype)).astype(np.float64)
+    others = (R[:, 1:].T.astype(features.dtype) @ features).T.astype(np.float64)
     slopes = np.column_stack([-others.sum(axis=1), others])
     return np.concatenate([[loss, float(weights.sum())], R.sum(axis=0), slopes.ravel()])
+
+
+def _some_equations(
+    share: float, K: int, features: Array, codes: IntArray, weights: Array
+) -> NormalEquations:
+    """Return the sums of normal equations over a share of the rows of a block."""
+    n = len(codes)
+    some: Any = slice(None)
+    if share < 1:  # at random, since the order of the rows may have a period
+        some = np.sort(np.random.default_rng(n).permutation(n)[: int(np.ceil(share * n))])
+    return block_equations(K, features[some], codes[some], weights[some])
 
 
 def unpack_loss_sums(sums: Array, K: int) -> tuple[float, float, Array, Array]:
@@ -150,9 +162,15 @@ class LogisticProblem:
     def on_whitened_features(
         cls, basis: NystromBasis, rows: LabelledRows, executor: Executor = SERIAL
     ) -> LogisticProblem:
-        """Prepare with whitened features in memory and their exact covariance."""
+        """Prepare with whitened features in memory and their covariance.
+
+        The covariance of many float32 features is that of some of the rows: it is a preconditioner
+        only, and that of all rows costs more than the few steps it saves.
+        """
         features = held_whitened_blocks(basis, rows, executor)
-        equations = NormalEquations.of(features)
+        n, m, K = len(rows), len(basis.directions), len(rows.classes)
+        share = min(1.0, _MOST_ROWS * m / n) if basis.dtype == np.float32 else 1.0
+        equations = features.total(partial(_some_equations, share, K))
         return cls(features, equations.mean_z, equations.covariance())
 
     @classmethod
@@ -212,10 +230,11 @@ class LogisticProblem:
         # h: Hessian at uniform probabilities, relative to the covariance.
         K, m = self.n_classes, len(self.mean)
         hessian = (1 - 1 / K) / K
+        root = float(np.sqrt(hessian))
         triangle = factor_with_ridge(self.covariance.copy(), regularization / hessian)
-        triangle, root = triangle * np.sqrt(hessian), float(np.sqrt(hessian))
         # A preconditioner may be rounded: the gradient of the variables is still exact.
         triangle = np.asfortranarray(triangle, dtype=self.precision)
+        triangle *= root
 
         def coefficients_at(flat: Array) -> tuple[Array, Array]:
             B = flat.reshape(m + 1, -1)
@@ -233,7 +252,8 @@ class LogisticProblem:
             penalty = 0.5 * regularization * float((W * W).sum())
             return loss + penalty, along
 
-        x, pairs = np.zeros((m + 1) * K), lbfgs.no_pairs()
+        x: Array = np.zeros((m + 1) * K)
+        pairs = lbfgs.no_pairs()
         if start is not None:
             loss_and_slope(self.features, x)
             centred = start.intercept + self.mean @ start.coefficients

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
+from operator import add
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -60,6 +61,15 @@ _STEEP = 1e4
 # Entries of a block of kernel values, 4 MB in float32. A pass reads a block twice, for the scores
 # and for the sums; the second time it comes from the cache that the cores share.
 _KERNEL_ENTRIES = 1 << 20
+
+# Rows of the sample for each landmark, at least and at most. With s of them the eigenvalues of the
+# preconditioned covariance are about (1 ± 1/√s)², so a step of conjugate gradients divides the
+# error by √s: by 2.5 and by 4.5. More rows pay where a pass over all rows is expensive.
+_LEAST_SAMPLE, _MOST_SAMPLE, _SHARE_OF_ROWS = 6, 20, 0.04
+
+# A sample pays if it is at most this share of the rows, and all of them would take more than this
+# many operations (n m²): about two seconds on two cores. Smaller problems are solved exactly.
+_SMALL_SHARE, _MOST_EXACT = 0.25, 1e11
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +133,16 @@ class NystromBasis:
 def nugget(m: int) -> float:
     """Return δ for m landmarks, which keeps Ω + δI numerically positive definite."""
     return _NUGGET * max(1.0, m / _NUGGET_UP_TO) ** 2
+
+
+def sample_size(n: int, m: int) -> int:
+    """Return the number of rows, of n, from which to estimate the covariance of m features."""
+    return int(min(max(_SHARE_OF_ROWS * n, _LEAST_SAMPLE * m), _MOST_SAMPLE * m))
+
+
+def sampling_pays(n: int, m: int) -> bool:
+    """Return whether to estimate the covariance from a sample instead of all n rows."""
+    return sample_size(n, m) <= _SMALL_SHARE * n and float(n) * m**2 > _MOST_EXACT
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +222,8 @@ class FeatureBlocks:
 
         def part(features: Array, codes: IntArray, weights: Array) -> Array:
             found = residuals(features, codes, weights).astype(features.dtype, copy=False)
-            return np.asarray(thin_product(features, found), dtype=np.float64)
+            # Transposed, BLAS reads features row by row: two thirds of the time for few columns.
+            return np.asarray((found.T @ features).T, dtype=np.float64)
 
         return self.total(part)
 
@@ -219,25 +240,21 @@ def _part_of_block(
     height: int | None,
     block: LabelledRows,
 ) -> T:
-    def load(some: slice) -> tuple[Array, IntArray, Array]:
-        return _with_labels(make, block.at(some))
-
-    return sum_over(lambda one: part(*one), _cut(slice(0, len(block)), height), SERIAL, load)
+    if height is None or len(block) <= height:
+        return part(make(block), block.codes, block.row_weights)
+    return reduce(
+        add,
+        (
+            _part_of_block(part, make, None, block.at(some))
+            for some in blocks_of(len(block), height)
+        ),
+    )
 
 
 def _cut(block: slice, height: int | None) -> list[slice]:
     """Cut a slice of rows into slices of at most `height` rows."""
     start, n = block.start, block.stop - block.start
     return [slice(start + one.start, start + one.stop) for one in blocks_of(n, height or n)]
-
-
-def thin_product(features: Array, columns: Array) -> Array:
-    """Return featuresᵀ columns, (m, K), for few columns.
-
-    BLAS takes two thirds of the time for the transposed product: it then reads the features row by
-    row.
-    """
-    return (columns.T @ features).T
 
 
 def whitened_blocks(

@@ -20,30 +20,12 @@ from kmeans_kernel.core.solvers.nystrom import (
     NystromBasis,
     cosines,
     directions_for_cosines,
+    sample_size,
     whitened_blocks,
 )
 
 # Samples used by the estimate, per representative.
 _SHARE_OF_SAMPLES = 0.25
-
-# Rows of the sample for each landmark, at least and at most. With s of them the eigenvalues of the
-# preconditioned covariance are about (1 ± 1/√s)², so a step of conjugate gradients divides the error
-# by √s: by 2.5 and by 4.5. More rows pay where a pass over all rows is expensive.
-_LEAST_SAMPLE, _MOST_SAMPLE, _SHARE_OF_ROWS = 6, 20, 0.04
-
-# A sample pays if it is at most this share of the rows, and all of them would take more than this
-# many operations (n m²): about two seconds on two cores. Smaller problems are solved exactly.
-_SMALL_SHARE, _MOST_EXACT = 0.25, 1e11
-
-
-def sample_size(n: int, m: int) -> int:
-    """Return the number of rows, of n, from which to estimate the covariance of m features."""
-    return int(min(max(_SHARE_OF_ROWS * n, _LEAST_SAMPLE * m), _MOST_SAMPLE * m))
-
-
-def sampling_pays(n: int, m: int) -> bool:
-    """Return whether to estimate the covariance from a sample instead of all n rows."""
-    return sample_size(n, m) <= _SMALL_SHARE * n and float(n) * m**2 > _MOST_EXACT
 
 
 def sample_equations(

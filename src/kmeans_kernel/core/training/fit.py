@@ -31,9 +31,10 @@ from kmeans_kernel.core.solvers.nystrom import (
     Solution,
     left_out_scores,
     rounding_noise,
+    sample_size,
+    sampling_pays,
     whitened_blocks,
 )
-from kmeans_kernel.core.solvers.preconditioner import sample_size, sampling_pays
 from kmeans_kernel.core.training.config import MOST_FEATURES_OF_A_TABLE, FitOn, Loss
 
 # Number of samples whose leave-one-out scores set the temperature.
@@ -48,8 +49,8 @@ _COST_OF_A_STEP = 25
 _EXPECTED_STEPS = 40
 
 # Steps where the preconditioner and the start come from a sample, with the pass for the first
-# residual; and the cost of computing a kernel value anew. Measured on a million rows of 30 features,
-# where the exponential takes half of the time.
+# residual; and the cost of computing a kernel value anew. Measured on a million rows of 30
+# features, where the exponential takes half of the time.
 _STEPS_FROM_A_SAMPLE = 4
 _COST_OF_A_VALUE = 200
 
