@@ -14,7 +14,12 @@ from kmeans_kernel.core.solvers.logistic import (
     unpack_loss_sums,
     whitening_pays,
 )
-from kmeans_kernel.core.solvers.nystrom import NystromBasis, nugget
+from kmeans_kernel.core.solvers.nystrom import (
+    NormalEquations,
+    NystromBasis,
+    nugget,
+    whitened_blocks,
+)
 from kmeans_kernel.utils.threads import ThreadExecutor
 from tests.reference import logistic as twin
 
@@ -204,3 +209,29 @@ def test_fit_to_many_rows_is_on_kernel_values(rng, monkeypatch):
     monkeypatch.setattr(logistic, "held_whitened_blocks", None)  # would fail if it were called
     found = fit_logistic(basis, rows, np.ones(40), 1e-3)
     assert np.isfinite(found.coefficients).all()
+
+
+@pytest.mark.usefixtures("sampled")
+def test_newton_step_is_the_ridge_solution_of_the_sample(rng, monkeypatch):
+    """With all rows as the sample, against the normal equations at the ridge λ / h, h = 2/9."""
+    monkeypatch.setattr(nystrom, "_LEAST_SAMPLE", 15)
+    basis, rows = many_rows(rng)
+    problem = LogisticProblem.on_kernel_values(basis, rows, np.ones(40))
+    equations = NormalEquations.of(whitened_blocks(basis, rows))
+    expected = equations.solve(1e-3 / (2 / 9))[0].coefficients / (2 / 9)
+    np.testing.assert_allclose(problem.newton_step(1e-3), expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.usefixtures("sampled")
+def test_rounding_is_foreseen_before_the_steps(rng, monkeypatch):
+    basis, rows = many_rows(rng)
+    expected = LogisticProblem.on_whitened_features(basis, rows).solve(1e-3)
+    solved = []
+    solve = LogisticProblem.solve
+    monkeypatch.setattr(
+        LogisticProblem, "solve", lambda self, *args: (solved.append(self), solve(self, *args))[1]
+    )
+    monkeypatch.setattr(logistic, "_TOLERABLE_NOISE", 0.0)
+    found = fit_logistic(basis, rows, np.ones(40), 1e-3)
+    assert len(solved) == 1
+    np.testing.assert_array_equal(found.coefficients, expected.coefficients)

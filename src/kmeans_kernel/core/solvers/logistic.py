@@ -33,6 +33,7 @@ from kmeans_kernel.core.solvers.nystrom import (
     NystromBasis,
     Solution,
     block_equations,
+    divide_by,
     factor_with_ridge,
     float32_kernel_blocks,
     held_whitened_blocks,
@@ -90,11 +91,18 @@ def fit_logistic(
     n, m = len(rows), len(basis.directions)
     if sampling_pays(n, m) or not whitening_pays(n, m):
         problem = LogisticProblem.on_kernel_values(basis, rows, counts, executor)
-        found = problem.solve(regularization)
-        noise = rounding_noise(basis.dual(found.coefficients))
-        if noise <= _TOLERABLE_NOISE or 4.0 * n * m > STORED_UP_TO:
-            return found
+        if 4.0 * n * m > STORED_UP_TO:  # whitened features cannot be held
+            return problem.solve(regularization)
+        if _is_accurate(basis, problem.newton_step(regularization)):
+            found = problem.solve(regularization)
+            if _is_accurate(basis, found.coefficients):
+                return found
     return LogisticProblem.on_whitened_features(basis, rows, executor).solve(regularization)
+
+
+def _is_accurate(basis: NystromBasis, coefficients: Array) -> bool:
+    """Return whether float32 kernel values suffice for these coefficients."""
+    return rounding_noise(basis.dual(coefficients)) <= _TOLERABLE_NOISE
 
 
 def loss_sums(
@@ -151,12 +159,14 @@ class LogisticProblem:
     mean, covariance : (m,), (m, m) of the whitened features, exact or estimated
     sample : features of some of the samples, in memory, for the first steps; None to take all steps
         on all samples
+    slopes : (m, K) estimated covariance of the features with the targets; None if it is unknown
     """
 
     features: FeatureBlocks
     mean: Array
     covariance: Array
     sample: FeatureBlocks | None = None
+    slopes: Array | None = None
 
     @classmethod
     def on_whitened_features(
@@ -186,14 +196,15 @@ class LogisticProblem:
         n, m = len(rows), len(basis.directions)
         if sampling_pays(n, m):
             equations = sample_equations(basis, rows, executor)
-            mean, covariance = equations.mean_z, equations.covariance()
+            mean, covariance, slopes = equations.mean_z, equations.covariance(), equations.slopes()
         else:
             mean, covariance = estimate_covariance(basis, rows, counts)
+            slopes = None
         features, sample = float32_kernel_blocks(basis, rows, executor, stored_up_to), None
         if features.held is None and 4.0 * _SAMPLE * m**2 <= stored_up_to:
             some = stratified_sample(rows, _SAMPLE * m, np.random.default_rng(0))
             sample = float32_kernel_blocks(basis, some, executor, stored_up_to)
-        return cls(features, mean, covariance, sample)
+        return cls(features, mean, covariance, sample, slopes)
 
     @classmethod
     def out_of_core(
@@ -214,6 +225,17 @@ class LogisticProblem:
         """The type of the preconditioner: that of the features that are held."""
         held = (self.sample or self.features).held
         return np.float64 if held is None else held[0][0].dtype
+
+    def newton_step(self, regularization: float) -> Array:
+        """Return the estimated (m, K) coefficients after Newton's first step from zero.
+
+        They tell beforehand how large the coefficients will be. Zero without `slopes`.
+        """
+        if self.slopes is None:
+            return np.zeros((len(self.mean), 1))
+        hessian = (1 - 1 / self.n_classes) / self.n_classes
+        triangle = factor_with_ridge(self.covariance.copy(), regularization / hessian)
+        return divide_by(triangle, self.slopes) / hessian
 
     def solve(
         self,
