@@ -27,6 +27,7 @@ TWINS = {
         "scale_rows": "matrices.scale_rows",
         "scale_columns": "matrices.scale_columns",
         "append_column": "matrices.append_column",
+        "join_rows": "core/arrays/test_matrices.py",
     },
     "arrays.execution": {"sum_over": "core/arrays/test_execution.py"},
     "arrays.rows": {
@@ -105,8 +106,12 @@ TWINS = {
         "kernel_blocks": "core/solvers/test_nystrom.py",
         "float32_kernel_blocks": "core/solvers/test_nystrom.py",
         "left_out_scores": "nystrom.left_out_scores",
+        "rounding_noise": "core/solvers/test_nystrom.py",
     },
-    "solvers.preconditioner": {"estimate_covariance": "nystrom.estimate_covariance"},
+    "solvers.preconditioner": {
+        "estimate_covariance": "nystrom.estimate_covariance",
+        "sample_equations": "nystrom.normal_equations",
+    },
     "training.trials": {
         "cluster_classes": "spherical_kmeans.cluster",
         "lloyd": "spherical_kmeans.cluster",
@@ -156,9 +161,11 @@ REASONS = {
         "unit_rows_for": _LINE, "tile_rows": _INSIDE, "tiles_up_to_diagonal": _INSIDE,
         "kernel_tiles": _INSIDE,
     },
+    "solvers.lbfgs": {"no_pairs": _LINE},
     "solvers.logistic": {"whitening_pays": _RULE},
     "solvers.nystrom": {
-        "nugget": _RULE, "directions_for_cosines": _LINE, "cosines": _LINE,
+        "nugget": _RULE, "sample_size": _RULE, "sampling_pays": _RULE,
+        "directions_for_cosines": _LINE, "cosines": _LINE,
         "without_own_influence": _SOLVED, "divide_by": _SOLVED, "relative_norm": _LINE,
         "factor_with_ridge": _SOLVED, "identity": _LINE, "block_equations": _SOLVED,
         "factor_landmarks": _SOLVED,

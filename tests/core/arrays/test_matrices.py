@@ -70,3 +70,9 @@ def test_blocks_hold_every_row_once(n, size):
     rows = [row for block in blocks for row in range(n)[block]]
     assert rows == list(range(n))
     assert all(block.stop - block.start <= size for block in blocks)
+
+
+def test_joined_rows_are_those_of_the_parts(rows, kind):
+    found = matrices.join_rows([kind(rows[:2]), kind(rows[2:2]), kind(rows[2:])])
+    assert isinstance(found, type(kind(rows)))
+    np.testing.assert_array_equal(matrices.dense(found), rows)

@@ -8,7 +8,7 @@ from kmeans_kernel.core.arrays.rows import LabelledRows
 from kmeans_kernel.core.arrays.sphere import SphereMap
 from kmeans_kernel.core.clustering.assignment import nearest_sums
 from kmeans_kernel.core.clustering.representatives import NearestSums, busy_share, represent
-from kmeans_kernel.core.clustering.spherical_kmeans import warm_started
+from kmeans_kernel.core.clustering.spherical_kmeans import cluster, warm_started
 from kmeans_kernel.utils.threads import ThreadExecutor
 from tests.core.training.configs import OPEN
 from tests.reference import spherical_kmeans as twin
@@ -97,3 +97,22 @@ def test_the_first_centroids_are_replaced_by_those_to_start_from(n_start, rng):
 )
 def test_the_share_of_time_that_workers_are_busy(sizes, n_workers, share):
     assert busy_share(sizes, n_workers) == pytest.approx(share)
+
+
+@pytest.mark.parametrize(("fit_on", "sampled"), [("samples", True), ("representatives", False)])
+def test_kmeans_of_many_rows_uses_some_of_them_and_counts_all(rows, fit_on, sampled, monkeypatch):
+    monkeypatch.setattr("kmeans_kernel.core.clustering.representatives._ROWS_PER_CENTROID", 5)
+    clustered = []
+
+    def counted(X, *args, **options):
+        clustered.append(len(X))
+        return cluster(X, *args, **options)
+
+    monkeypatch.setattr("kmeans_kernel.core.clustering.representatives.cluster", counted)
+    found = represent(rows, replace(CONFIG, fit_on=fit_on), generators(), Run())
+    assert clustered == ([20, 20] if sampled else [40, 30])
+    for k in (0, 3):
+        mine = np.flatnonzero(rows.codes == k)
+        labels, _ = twin.assign(rows.directions(mine), found.directions[found.codes == k])
+        expected = np.bincount(labels, rows.weights[mine], 4)
+        np.testing.assert_allclose(found.counts[found.codes == k], expected)

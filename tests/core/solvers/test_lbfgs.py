@@ -3,7 +3,7 @@ import pytest
 from scipy.optimize import minimize as by_scipy
 from scipy.optimize import rosen, rosen_der
 
-from kmeans_kernel.core.solvers.lbfgs import minimize
+from kmeans_kernel.core.solvers.lbfgs import minimize, no_pairs
 
 
 def test_a_quadratic_function_is_minimised_exactly(rng):
@@ -35,3 +35,20 @@ def test_it_stops_when_a_step_gains_little():
     assert len(calls) <= 4
     at_minimum, _, _ = minimize(loss_and_slope, np.zeros(2), 1e-9, 100)
     np.testing.assert_array_equal(at_minimum, 0.0)
+
+
+def test_curvature_of_a_similar_loss_saves_steps(rng):
+    A = rng.normal(size=(60, 6)) * np.geomspace(1.0, 30.0, 6)
+    H, b, pairs = A.T @ A, rng.normal(size=6), no_pairs()
+    calls = []
+
+    def loss_and_slope(scale, x):
+        calls.append(x)
+        return scale * float(0.5 * x @ H @ x - b @ x), scale * (H @ x - b)
+
+    minimize(lambda x: loss_and_slope(1.0, x), np.zeros(6), 1e-10, 200, pairs)
+    assert len(pairs) > 0
+    cold = len(calls)
+    x, _, _ = minimize(lambda x: loss_and_slope(1.1, x), np.zeros(6), 1e-10, 200, pairs)
+    assert len(calls) - cold < cold
+    np.testing.assert_allclose(x, np.linalg.solve(H, b), atol=1e-4)

@@ -6,7 +6,7 @@ from kmeans_kernel.core.arrays.execution import SERIAL
 from kmeans_kernel.core.arrays.rows import LabelledRows
 from kmeans_kernel.core.arrays.sphere import unit_rows
 from kmeans_kernel.core.kernels.kernels import ExponentialPower, Gaussian, Laplacian, Polynomial
-from kmeans_kernel.core.solvers import logistic
+from kmeans_kernel.core.solvers import logistic, nystrom
 from kmeans_kernel.core.solvers.logistic import (
     LogisticProblem,
     fit_logistic,
@@ -14,7 +14,12 @@ from kmeans_kernel.core.solvers.logistic import (
     unpack_loss_sums,
     whitening_pays,
 )
-from kmeans_kernel.core.solvers.nystrom import NystromBasis, nugget
+from kmeans_kernel.core.solvers.nystrom import (
+    NormalEquations,
+    NystromBasis,
+    nugget,
+    whitened_blocks,
+)
 from kmeans_kernel.utils.threads import ThreadExecutor
 from tests.reference import logistic as twin
 
@@ -145,3 +150,88 @@ def test_kernel_values_are_used_where_whitened_features_cost_too_much(problem, m
 def test_whitening_pays_for_few_representatives():
     assert whitening_pays(60_000, 2_000)
     assert not whitening_pays(60_000, 10_000)
+
+
+@pytest.fixture
+def sampled(monkeypatch):
+    """Make the few rows of a test count as many."""
+    monkeypatch.setattr(nystrom, "_MOST_EXACT", 0.0)
+    monkeypatch.setattr(nystrom, "_SMALL_SHARE", 1.0)
+    monkeypatch.setattr(nystrom, "_LEAST_SAMPLE", 3)
+
+
+def many_rows(rng, n=600):
+    codes = rng.integers(0, N_CLASSES, n)
+    U = unit_rows(np.eye(5)[codes] + 0.5 * rng.normal(size=(n, 5)), 1.0, np.float64)
+    rows = LabelledRows(U, codes, np.arange(N_CLASSES), rng.integers(1, 4, n).astype(float))
+    return NystromBasis.of(U[:40], Gaussian(2.0), dtype=np.float32), rows
+
+
+@pytest.mark.parametrize("stored_up_to", [1e9, 4 * 600 * 40 - 1, 0], ids=["all", "some", "none"])
+@pytest.mark.usefixtures("sampled")
+def test_a_sample_of_many_rows_changes_the_steps_and_not_the_solution(
+    stored_up_to, rng, monkeypatch
+):
+    """The bound is that of the float64 solution on whitened features of all rows."""
+    monkeypatch.setattr(logistic, "_SAMPLE", 5)
+    monkeypatch.setattr(logistic, "_LAST_TOLERANCE", 0.0)
+    basis, rows = many_rows(rng)
+    exact_basis = NystromBasis(basis.directions, basis.kernel, basis.factor)
+    exact = LogisticProblem.on_whitened_features(exact_basis, rows).solve(1e-3, tolerance=1e-13)
+    problem = LogisticProblem.on_kernel_values(
+        basis, rows, np.ones(40), ThreadExecutor(2), stored_up_to
+    )
+    assert (problem.sample is not None) == (0 < stored_up_to < 1e9)
+    found = problem.solve(1e-3, tolerance=1e-10)
+    K = rows.X @ basis.directions.T
+    basis.kernel.apply(K)
+    np.testing.assert_allclose(scores_of(found, basis, K), scores_of(exact, basis, K), atol=2e-2)
+    assert found.relative_residual < 1e-2
+
+
+@pytest.mark.parametrize("rows_per_landmark", [3, 6, 99])
+def test_covariance_of_some_rows_leads_to_the_same_solution(rows_per_landmark, rng, monkeypatch):
+    monkeypatch.setattr(logistic, "_MOST_ROWS", rows_per_landmark)
+    basis, rows = many_rows(rng)
+    exact_basis = NystromBasis(basis.directions, basis.kernel, basis.factor)
+    exact, found = (
+        LogisticProblem.on_whitened_features(one, rows).solve(1e-3, tolerance=1e-10)
+        for one in (exact_basis, basis)
+    )
+    K = rows.X @ basis.directions.T
+    basis.kernel.apply(K)
+    np.testing.assert_allclose(scores_of(found, basis, K), scores_of(exact, basis, K), atol=2e-2)
+
+
+@pytest.mark.usefixtures("sampled")
+def test_fit_to_many_rows_is_on_kernel_values(rng, monkeypatch):
+    basis, rows = many_rows(rng)
+    monkeypatch.setattr(logistic, "held_whitened_blocks", None)  # would fail if it were called
+    found = fit_logistic(basis, rows, np.ones(40), 1e-3)
+    assert np.isfinite(found.coefficients).all()
+
+
+@pytest.mark.usefixtures("sampled")
+def test_newton_step_is_the_ridge_solution_of_the_sample(rng, monkeypatch):
+    """With all rows as the sample, against the normal equations at the ridge λ / h, h = 2/9."""
+    monkeypatch.setattr(nystrom, "_LEAST_SAMPLE", 15)
+    basis, rows = many_rows(rng)
+    problem = LogisticProblem.on_kernel_values(basis, rows, np.ones(40))
+    equations = NormalEquations.of(whitened_blocks(basis, rows))
+    expected = equations.solve(1e-3 / (2 / 9))[0].coefficients / (2 / 9)
+    np.testing.assert_allclose(problem.newton_step(1e-3), expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.usefixtures("sampled")
+def test_rounding_is_foreseen_before_the_steps(rng, monkeypatch):
+    basis, rows = many_rows(rng)
+    expected = LogisticProblem.on_whitened_features(basis, rows).solve(1e-3)
+    solved = []
+    solve = LogisticProblem.solve
+    monkeypatch.setattr(
+        LogisticProblem, "solve", lambda self, *args: (solved.append(self), solve(self, *args))[1]
+    )
+    monkeypatch.setattr(logistic, "_TOLERABLE_NOISE", 0.0)
+    found = fit_logistic(basis, rows, np.ones(40), 1e-3)
+    assert len(solved) == 1
+    np.testing.assert_array_equal(found.coefficients, expected.coefficients)

@@ -23,9 +23,12 @@ from kmeans_kernel.core.solvers.nystrom import (
     kernel_blocks,
     left_out_scores,
     nugget,
+    rounding_noise,
+    sample_size,
+    sampling_pays,
     whitened_blocks,
 )
-from kmeans_kernel.core.solvers.preconditioner import estimate_covariance
+from kmeans_kernel.core.solvers.preconditioner import estimate_covariance, sample_equations
 from kmeans_kernel.core.training.fit import prefers_conjugate_gradients
 from kmeans_kernel.utils.threads import ThreadExecutor
 from tests.reference import nystrom as twin
@@ -287,6 +290,59 @@ def test_conjugate_gradients_are_preferred_for_many_representatives():
     assert not prefers_conjugate_gradients(60_000, 1_000, 10)
     assert prefers_conjugate_gradients(60_000, 10_000, 10)
     assert not prefers_conjugate_gradients(1_000, 1_000, 2)
+    assert prefers_conjugate_gradients(100_000, 2_000, 5)
+    assert prefers_conjugate_gradients(1_000_000, 2_000, 2)
+    # Kernel values that are recomputed in every pass cost more than few whitened features.
+    assert not prefers_conjugate_gradients(2_000_000, 500, 2)
+
+
+def test_a_sample_pays_for_many_rows():
+    assert sampling_pays(100_000, 2_000)
+    assert not sampling_pays(10_000, 2_000)
+    assert not sampling_pays(100_000, 100)
+    assert sample_size(100_000, 2_000) == 12_000
+    assert sample_size(1_000_000, 2_000) == 40_000
+
+
+def test_sample_of_all_rows_has_the_normal_equations_of_the_twin(problem):
+    basis, U, Y, weights, K, omega = problem
+    found = sample_equations(basis, labelled(U, Y, weights))  # 60 rows, fewer than a sample
+    naive = twin.normal_equations(twin.whitened_features(K, omega, nugget(12)), Y, weights)
+    for name in SUMS:
+        np.testing.assert_allclose(getattr(found, name), naive[name], atol=1e-6)
+
+
+@pytest.mark.parametrize("stored_up_to", [0, 1e9])
+def test_conjugate_gradients_from_a_sample_agree_with_the_twin(problem, stored_up_to, monkeypatch):
+    home = "kmeans_kernel.core.solvers.nystrom."
+    for name, value in (("_MOST_EXACT", 0.0), ("_SMALL_SHARE", 1.0), ("_LEAST_SAMPLE", 3)):
+        monkeypatch.setattr(home + name, value)
+    basis, U, Y, weights, K, omega = problem
+    found = solve_by_conjugate_gradients(
+        basis, labelled(U, Y, weights), np.ones(12), 1e-3, stored_up_to=stored_up_to,
+        tolerance=1e-5,
+    )  # fmt: skip
+    assert found.relative_residual <= 1e-4
+    a, b = twin.solve(K, omega, Y, weights, 1e-3, nugget(12))
+    scores = K @ basis.dual(found.coefficients) + found.intercept
+    np.testing.assert_allclose(scores, K @ a + b, atol=1e-3)
+
+
+def test_a_step_of_conjugate_gradients_continues_from_the_start(rng):
+    A = rng.normal(size=(30, 30))
+    A, B = A @ A.T + np.eye(30), rng.normal(size=(30, 2))
+    near = np.linalg.solve(A, B) + 1e-3 * rng.normal(size=(30, 2))
+    found, reached = conjugate_gradients(
+        lambda V: A @ V, lambda V: V, B, 1e-10, start=(near, B - A @ near)
+    )
+    assert reached <= 1e-10
+    np.testing.assert_allclose(found, np.linalg.solve(A, B), atol=1e-8)
+
+
+def test_rounding_noise_bounds_the_error_of_float32_kernel_values(rng):
+    K, dual = rng.random((2000, 300)), 100 * rng.normal(size=(300, 2))
+    error = (K.astype(np.float32).astype(np.float64) - K) @ dual
+    assert error.std() < rounding_noise(dual) < 100 * error.std()
 
 
 def test_singular_system_fails_with_a_remedy():

@@ -7,12 +7,12 @@ matrix is never held whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array, hstack
+from scipy.sparse import csr_array, hstack, vstack
 
 Array: TypeAlias = npt.NDArray[np.floating[Any]]
 IntArray: TypeAlias = npt.NDArray[np.intp]
@@ -76,6 +76,11 @@ def n_rows(X: Matrix) -> int:
 def dense(X: Matrix) -> Array:
     """Return rows as a dense array, without a copy if they are dense."""
     return np.asarray(X.toarray() if is_sparse(X) else X)
+
+
+def join_rows(parts: Sequence[Matrix]) -> Matrix:
+    """Return the rows of several matrices, one below another."""
+    return csr_array(vstack(parts)) if is_sparse(parts[0]) else np.concatenate(parts)
 
 
 def multiply_into(out: Array, X: Matrix, Y: Array) -> Array:

@@ -22,6 +22,7 @@ from kmeans_kernel.core.arrays.matrices import (
     IntArray,
     Matrix,
     blocks_of,
+    cached_row_blocks,
     is_sparse,
     n_rows,
     row_blocks,
@@ -257,7 +258,7 @@ class LabelledRows:
     def length_sums(self) -> LengthSums:
         """Return the sums of squared lengths, after the feature transform and feature scales."""
         scales, lengths = self.sphere_map.scales, np.empty(len(self))
-        for rows in row_blocks(len(self), row_width(self.X)):
+        for rows in cached_row_blocks(len(self), row_width(self.X)):
             with np.errstate(over="ignore"):
                 block = self.sphere_map.transform(self.X[rows]).astype(np.float64)
                 if scales is not None:

@@ -240,7 +240,14 @@ class SphereMap:
 
     def apply(self, X: Matrix, dtype: npt.DTypeLike) -> Matrix:
         """Return rows on the sphere: (n, d), or (n, d + 1) with a lift."""
-        return unit_rows(self.transform(X), self.lift, dtype, self.scales)
+        if self.feature_transform is None:
+            return unit_rows(X, self.lift, dtype, self.scales)
+        # Block by block: the steps of the transform then stay in the cache.
+        (n, d), X = X.shape, dense(X)
+        out = np.empty((n, d + 1 if self.lift > 0 else d), dtype=dtype)
+        for rows in cached_row_blocks(n, d):
+            out[rows] = unit_rows(self.transform(X[rows]), self.lift, dtype, self.scales)
+        return out
 
     def transform(self, X: Matrix) -> Matrix:
         """Return rows after the feature transform, before scales and lift."""

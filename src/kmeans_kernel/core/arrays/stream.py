@@ -15,10 +15,9 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array, vstack
 
 from kmeans_kernel.core.arrays.execution import Executor
-from kmeans_kernel.core.arrays.matrices import Array, IntArray, Matrix, is_sparse
+from kmeans_kernel.core.arrays.matrices import Array, IntArray, Matrix, is_sparse, join_rows
 from kmeans_kernel.core.arrays.rows import LabelledRows, LengthSums
 from kmeans_kernel.core.arrays.sphere import PLAIN_MAP, SphereMap
 
@@ -313,7 +312,7 @@ class RowStream:
 def concatenate_rows(parts: Sequence[LabelledRows]) -> LabelledRows:
     """Return the concatenation of labelled rows, in memory."""
     matrices = [part.X[:] for part in parts]
-    X = csr_array(vstack(matrices)) if is_sparse(matrices[0]) else np.concatenate(matrices)
+    X = join_rows(matrices)
     weights = None
     if any(part.weights is not None for part in parts):
         weights = np.concatenate([part.row_weights for part in parts])

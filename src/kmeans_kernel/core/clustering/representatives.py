@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, Protocol, TypeAlias
 
@@ -22,7 +22,7 @@ from kmeans_kernel.core.arrays.matrices import (
 )
 from kmeans_kernel.core.arrays.rows import LabelledRows, TrainingRows, draw
 from kmeans_kernel.core.arrays.sphere import unit_rows
-from kmeans_kernel.core.clustering.assignment import ClusterSums, nearest_sums
+from kmeans_kernel.core.clustering.assignment import ClusterSums, assign, nearest_sums
 from kmeans_kernel.core.clustering.spherical_kmeans import (
     Clustering,
     Init,
@@ -40,6 +40,10 @@ _Clustered: TypeAlias = tuple[Clustering, npt.NDArray[Any], float, float]
 
 # Out of core, k-means++ draws its centroids from a sample of this many rows per centroid.
 _CANDIDATES = 20
+
+# Rows on which K-means in memory finds each landmark. On a million rows of two classes the errors
+# of 25, 50 and 100 rows differed by less than 0.06 %.
+_ROWS_PER_CENTROID = 50
 
 # Classes are clustered in parallel if that keeps the workers busy for this share of the time, else
 # one after another with threaded BLAS.
@@ -64,6 +68,10 @@ class KMeansSettings(Protocol):
     @property
     def max_iter(self) -> int:
         """The most Lloyd iterations."""
+
+    @property
+    def fit_on(self) -> str:
+        """Whether the coefficients are fitted to "samples" or to "representatives"."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,20 +199,37 @@ def _cluster_class(
     if few:
         found = _own_centroids(directions)
     else:
+        some = _rows_to_cluster(len(rows), settings, rng)
         found = cluster(
-            directions,
+            directions[some],
             settings.n_representatives,
             init=settings.init,
             tol=settings.tol,
             max_iter=settings.max_iter,
             rng=rng,
-            weights=weights,
+            weights=None if weights is None else weights[some],
             on_iteration=on_iteration,
             start=start,
         )
+        if len(found.labels) < len(rows):
+            found = replace(found, labels=assign(directions, found.centroids).labels)
     _report_class(run, label, len(rows), found)
     counts = np.bincount(found.labels, weights, minlength=len(found.centroids))
     return found, as_counts(counts), on_sphere - began, perf_counter() - on_sphere
+
+
+def _rows_to_cluster(
+    n: int, settings: KMeansSettings, rng: np.random.Generator
+) -> IntArray | slice:
+    """Return the positions of the rows of a class of n rows on which K-means runs.
+
+    A fit to samples needs landmarks that cover the rows. The paper's LS-SVM is fitted to the
+    centroids alone, and those are of all rows.
+    """
+    most = _ROWS_PER_CENTROID * settings.n_representatives
+    if settings.fit_on == "representatives" or n <= most:
+        return slice(None)
+    return np.sort(draw(n, most, rng))
 
 
 def _own_centroids(directions: Matrix) -> Clustering:

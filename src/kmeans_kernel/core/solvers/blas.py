@@ -19,7 +19,10 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cython_blas, cython_lapack
 
-from kmeans_kernel.core.arrays.matrices import Array
+from kmeans_kernel.core.arrays.matrices import Array, blocks_of
+
+# Columns at a time of which the upper triangle is set to zero.
+_TRIANGLE = 64
 
 _PREFIX = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
 _REAL = {np.dtype(np.float32): ctypes.c_float, np.dtype(np.float64): ctypes.c_double}
@@ -77,14 +80,17 @@ def subtract_product(tile: Array, left: Array, right: Array) -> None:
 
 
 def cholesky_lower(A: Array) -> Array | None:
-    """Return the lower Cholesky factor of a matrix (m, m), in Fortran order.
+    """Return the lower Cholesky factor of a symmetric matrix (m, m), in Fortran order.
 
     None if the matrix is not positive definite, or not finite.
     """
-    factor = np.array(A, order="F")
+    # A symmetric matrix in C order is its own transpose in Fortran order: a plain copy.
+    factor = np.array(A.T if A.flags.c_contiguous else A, order="F")
     if not factor_tile(factor) or not np.isfinite(factor.diagonal()).all():
         return None
-    np.copyto(factor, 0.0, where=np.triu(np.ones(A.shape, dtype=bool), 1))
+    for columns in blocks_of(len(factor), _TRIANGLE):
+        factor[: columns.start, columns] = 0.0
+        factor[columns, columns] = np.tril(factor[columns, columns])
     return factor
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 
@@ -18,20 +19,34 @@ from kmeans_kernel.core.arrays.matrices import Array
 # Number of corrections kept, sufficient decrease, and the most halvings of a step.
 _MEMORY, _DECREASE, _HALVINGS = 8, 1e-4, 20
 
+# Corrections: step, change of the slope, and 1 / their inner product.
+Pairs: TypeAlias = deque[tuple[Array, Array, float]]
+
+
+def no_pairs() -> Pairs:
+    """Return room for the corrections of a minimisation."""
+    return deque(maxlen=_MEMORY)
+
 
 def minimize(
     loss_and_slope: Callable[[Array], tuple[float, Array]],
     start: Array,
     tolerance: float,
     most_steps: int,
+    out: Pairs | None = None,
 ) -> tuple[Array, float, Array]:
     """Return the minimiser (p,), the loss and the slope there; arguments are trusted.
 
     Stops when a step lowers the loss by less than `tolerance`, or not at all.
+
+    Parameters
+    ----------
+    out : the curvature of a similar loss, from `no_pairs` and filled by another call; it is
+        continued with that of this loss
     """
     x = start
     loss, slope = loss_and_slope(x)
-    pairs: deque[tuple[Array, Array, float]] = deque(maxlen=_MEMORY)
+    pairs = no_pairs() if out is None else out
     for _ in range(most_steps):
         direction = _direction(slope, pairs)
         along = float(slope @ direction)
@@ -63,7 +78,7 @@ def minimize(
     return x, loss, slope
 
 
-def _direction(slope: Array, pairs: deque[tuple[Array, Array, float]]) -> Array:
+def _direction(slope: Array, pairs: Pairs) -> Array:
     """Return minus the inverse Hessian estimate times the slope: the two-loop recursion."""
     direction = -slope
     shares = []

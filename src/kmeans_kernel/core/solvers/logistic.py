@@ -14,18 +14,16 @@ and a few dozen steps of L-BFGS solve it. A step is one pass over the samples.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize
 
 from kmeans_kernel.core.arrays.execution import SERIAL, Executor
 from kmeans_kernel.core.arrays.matrices import Array, IntArray
-from kmeans_kernel.core.arrays.rows import LabelledRows, TrainingRows
+from kmeans_kernel.core.arrays.rows import LabelledRows, TrainingRows, stratified_sample
 from kmeans_kernel.core.solvers import lbfgs
 from kmeans_kernel.core.solvers.blas import solve_lower
 from kmeans_kernel.core.solvers.nystrom import (
@@ -34,13 +32,17 @@ from kmeans_kernel.core.solvers.nystrom import (
     NormalEquations,
     NystromBasis,
     Solution,
+    block_equations,
+    divide_by,
     factor_with_ridge,
     float32_kernel_blocks,
     held_whitened_blocks,
     kernel_blocks,
+    rounding_noise,
+    sampling_pays,
     whitened_blocks,
 )
-from kmeans_kernel.core.solvers.preconditioner import estimate_covariance
+from kmeans_kernel.core.solvers.preconditioner import estimate_covariance, sample_equations
 
 # L-BFGS stops when a step lowers the loss by less than this share of the loss at the start. Further
 # steps change scores whose sign is decided; held-out samples are predicted no better.
@@ -54,8 +56,16 @@ _MOST_PRODUCTS = 2e12
 # Largest tolerated rounding error of the scores; a difference of 1 is a factor e of the odds.
 _TOLERABLE_NOISE = 0.02
 
-# Number of corrections that L-BFGS keeps for its Hessian approximation.
-_MEMORY = 10
+# Rows for each landmark from which the covariance of float32 whitened features is taken. Half as
+# many took half as many steps again where λ is small.
+_MOST_ROWS = 6
+
+# Rows for each landmark in the sample on which the first steps are taken, where the kernel values
+# of all rows cannot be held. The solution on few rows is overfitted, a worse start than zero.
+_SAMPLE = 100
+
+# Tolerance of the steps on all rows after those.
+_LAST_TOLERANCE = 5e-4
 
 
 def whitening_pays(n: int, m: int) -> bool:
@@ -79,15 +89,20 @@ def fit_logistic(
     counts : (m,) total weight of the samples in the cluster of each representative
     """
     n, m = len(rows), len(basis.directions)
-    if not whitening_pays(n, m):
+    if sampling_pays(n, m) or not whitening_pays(n, m):
         problem = LogisticProblem.on_kernel_values(basis, rows, counts, executor)
-        found = problem.solve(regularization)
-        # Large coefficients that cancel magnify the rounding of float32 kernel values.
-        largest = np.linalg.norm(basis.dual(found.coefficients), axis=0).max()
-        noise = float(np.finfo(np.float32).eps * largest)
-        if noise <= _TOLERABLE_NOISE or 4.0 * n * m > STORED_UP_TO:
-            return found
+        if 4.0 * n * m > STORED_UP_TO:  # whitened features cannot be held
+            return problem.solve(regularization)
+        if _is_accurate(basis, problem.newton_step(regularization)):
+            found = problem.solve(regularization)
+            if _is_accurate(basis, found.coefficients):
+                return found
     return LogisticProblem.on_whitened_features(basis, rows, executor).solve(regularization)
+
+
+def _is_accurate(basis: NystromBasis, coefficients: Array) -> bool:
+    """Return whether float32 kernel values suffice for these coefficients."""
+    return rounding_noise(basis.dual(coefficients)) <= _TOLERABLE_NOISE
 
 
 def loss_sums(
@@ -99,8 +114,13 @@ def loss_sums(
     respect to the intercept and the (m, K) gradient with respect to `inner`; it is additive over
     blocks.
     """
-    scores = (features @ inner.astype(features.dtype, copy=False)).astype(np.float64, copy=False)
-    scores += intercept - (scores + intercept).max(axis=1, keepdims=True)
+    # Only differences of scores matter, and gradients add up to zero over the classes: one column
+    # of the products is spared, half of the time for two classes.
+    columns = (inner[:, 1:] - inner[:, :1]).astype(features.dtype, copy=False)
+    scores = np.zeros((len(codes), len(intercept)))
+    scores[:, 1:] = features @ columns
+    scores += intercept
+    scores -= scores.max(axis=1, keepdims=True)
     own = np.arange(len(codes)), codes
     R = np.exp(scores)
     sums = R.sum(axis=1)
@@ -108,10 +128,20 @@ def loss_sums(
     R /= sums[:, None]
     R[own] -= 1.0
     R *= weights[:, None]
-    slopes = features.T @ R.astype(features.dtype, copy=False)
-    return np.concatenate(
-        [[loss, float(weights.sum())], R.sum(axis=0), slopes.astype(np.float64).ravel()]
-    )
+    others = (R[:, 1:].T.astype(features.dtype) @ features).T.astype(np.float64)
+    slopes = np.column_stack([-others.sum(axis=1), others])
+    return np.concatenate([[loss, float(weights.sum())], R.sum(axis=0), slopes.ravel()])
+
+
+def _some_equations(
+    share: float, K: int, features: Array, codes: IntArray, weights: Array
+) -> NormalEquations:
+    """Return the sums of normal equations over a share of the rows of a block."""
+    n = len(codes)
+    some: Any = slice(None)
+    if share < 1:  # at random, since the order of the rows may have a period
+        some = np.sort(np.random.default_rng(n).permutation(n)[: int(np.ceil(share * n))])
+    return block_equations(K, features[some], codes[some], weights[some])
 
 
 def unpack_loss_sums(sums: Array, K: int) -> tuple[float, float, Array, Array]:
@@ -127,19 +157,30 @@ class LogisticProblem:
     ----------
     features : features of the samples, in blocks
     mean, covariance : (m,), (m, m) of the whitened features, exact or estimated
+    sample : features of some of the samples, in memory, for the first steps; None to take all steps
+        on all samples
+    slopes : (m, K) estimated covariance of the features with the targets; None if it is unknown
     """
 
     features: FeatureBlocks
     mean: Array
     covariance: Array
+    sample: FeatureBlocks | None = None
+    slopes: Array | None = None
 
     @classmethod
     def on_whitened_features(
         cls, basis: NystromBasis, rows: LabelledRows, executor: Executor = SERIAL
     ) -> LogisticProblem:
-        """Prepare with whitened features in memory and their exact covariance."""
+        """Prepare with whitened features in memory and their covariance.
+
+        The covariance of many float32 features is that of some of the rows: it is a preconditioner
+        only, and that of all rows costs more than the few steps it saves.
+        """
         features = held_whitened_blocks(basis, rows, executor)
-        equations = NormalEquations.of(features)
+        n, m, K = len(rows), len(basis.directions), len(rows.classes)
+        share = min(1.0, _MOST_ROWS * m / n) if basis.dtype == np.float32 else 1.0
+        equations = features.total(partial(_some_equations, share, K))
         return cls(features, equations.mean_z, equations.covariance())
 
     @classmethod
@@ -152,8 +193,18 @@ class LogisticProblem:
         stored_up_to: float = STORED_UP_TO,
     ) -> LogisticProblem:
         """Prepare with float32 kernel values and an estimate of the covariance."""
-        features = float32_kernel_blocks(basis, rows, executor, stored_up_to)
-        return cls(features, *estimate_covariance(basis, rows, counts))
+        n, m = len(rows), len(basis.directions)
+        if sampling_pays(n, m):
+            equations = sample_equations(basis, rows, executor)
+            mean, covariance, slopes = equations.mean_z, equations.covariance(), equations.slopes()
+        else:
+            mean, covariance = estimate_covariance(basis, rows, counts)
+            slopes = None
+        features, sample = float32_kernel_blocks(basis, rows, executor, stored_up_to), None
+        if features.held is None and 4.0 * _SAMPLE * m**2 <= stored_up_to:
+            some = stratified_sample(rows, _SAMPLE * m, np.random.default_rng(0))
+            sample = float32_kernel_blocks(basis, some, executor, stored_up_to)
+        return cls(features, mean, covariance, sample, slopes)
 
     @classmethod
     def out_of_core(
@@ -172,8 +223,19 @@ class LogisticProblem:
     @property
     def precision(self) -> npt.DTypeLike:
         """The type of the preconditioner: that of the features that are held."""
-        held = self.features.held
+        held = (self.sample or self.features).held
         return np.float64 if held is None else held[0][0].dtype
+
+    def newton_step(self, regularization: float) -> Array:
+        """Return the estimated (m, K) coefficients after Newton's first step from zero.
+
+        They tell beforehand how large the coefficients will be. Zero without `slopes`.
+        """
+        if self.slopes is None:
+            return np.zeros((len(self.mean), 1))
+        hessian = (1 - 1 / self.n_classes) / self.n_classes
+        triangle = factor_with_ridge(self.covariance.copy(), regularization / hessian)
+        return divide_by(triangle, self.slopes) / hessian
 
     def solve(
         self,
@@ -190,62 +252,55 @@ class LogisticProblem:
         # h: Hessian at uniform probabilities, relative to the covariance.
         K, m = self.n_classes, len(self.mean)
         hessian = (1 - 1 / K) / K
+        root = float(np.sqrt(hessian))
         triangle = factor_with_ridge(self.covariance.copy(), regularization / hessian)
-        triangle, root = triangle * np.sqrt(hessian), float(np.sqrt(hessian))
         # A preconditioner may be rounded: the gradient of the variables is still exact.
         triangle = np.asfortranarray(triangle, dtype=self.precision)
+        triangle *= root
 
         def coefficients_at(flat: Array) -> tuple[Array, Array]:
             B = flat.reshape(m + 1, -1)
             W = solve_lower(triangle, B[:m], transposed=True)
             return W.astype(np.float64, copy=False), B[m] / root
 
-        def loss_and_slope(flat: Array) -> tuple[float, Array]:
-            W, b = coefficients_at(flat)
-            loss, slope, slope_b = self._loss_and_gradient(W, b - self.mean @ W)
-            slope = slope - np.outer(self.mean, slope_b) + regularization * W
-            along = solve_lower(triangle, slope)
-            penalty = 0.5 * regularization * float((W * W).sum())
-            return loss + penalty, np.vstack([along, slope_b / root]).ravel()
+        lengths = []  # of the gradients
 
-        x0: Array = np.zeros((m + 1) * K)
-        first, first_slope = loss_and_slope(x0)
+        def loss_and_slope(features: FeatureBlocks, flat: Array) -> tuple[float, Array]:
+            W, b = coefficients_at(flat)
+            loss, slope, slope_b = _loss_and_gradient(features, W, b - self.mean @ W)
+            slope = slope - np.outer(self.mean, slope_b) + regularization * W
+            along = np.vstack([solve_lower(triangle, slope), slope_b / root]).ravel()
+            lengths.append(float(np.linalg.norm(along)))
+            penalty = 0.5 * regularization * float((W * W).sum())
+            return loss + penalty, along
+
+        x: Array = np.zeros((m + 1) * K)
+        pairs = lbfgs.no_pairs()
         if start is not None:
+            loss_and_slope(self.features, x)
             centred = start.intercept + self.mean @ start.coefficients
-            x0 = np.vstack([triangle.T @ start.coefficients, centred * root]).ravel()
-        x, slope = _minimize(loss_and_slope, x0, first, tolerance, most_steps)
-        length = np.linalg.norm(first_slope)
-        reached = float(first * np.linalg.norm(slope) / length) if length > 0 else 0.0
+            x = np.vstack([triangle.T @ start.coefficients, centred * root]).ravel()
+        stages = [(self.features, tolerance)]
+        if self.sample is not None:
+            stages = [(self.sample, tolerance), (self.features, max(tolerance, _LAST_TOLERANCE))]
+        # The loss at zero, where all classes have the same probability, is log K.
+        with self.features.executor.session():
+            for features, least in stages:
+                x, _, slope = lbfgs.minimize(
+                    partial(loss_and_slope, features), x, least * np.log(K), most_steps, pairs
+                )
+        reached = float(np.linalg.norm(slope)) / lengths[0] if lengths[0] > 0 else 0.0
         W, b = coefficients_at(x)
         return Solution(W, b - self.mean @ W, reached)
 
-    def _loss_and_gradient(self, W: Array, intercept: Array) -> tuple[float, Array, Array]:
-        """Return the mean loss and its gradients: of the coefficients, and of the intercept."""
-        features = self.features
-        sums = features.total(partial(loss_sums, features.to_kernel(W), intercept))
-        loss, weight, bias, slopes = unpack_loss_sums(sums, self.n_classes)
-        return loss / weight, features.to_whitened(slopes) / weight, bias / weight
 
-
-def _minimize(
-    loss_and_slope: Callable[[Array], tuple[float, Array]],
-    x0: Array,
-    scale: float,
-    tolerance: float,
-    most_steps: int,
-) -> tuple[Array, Array]:
-    """Minimise the loss divided by `scale` by L-BFGS; return the minimiser and the gradient."""
-    result = minimize(
-        lambda flat: tuple(part / scale for part in loss_and_slope(flat)),
-        x0,
-        jac=True,
-        method="L-BFGS-B",
-        options={
-            "maxcor": _MEMORY, "ftol": tolerance, "gtol": 0.0, "maxiter": most_steps,
-            "maxfun": 2 * most_steps,
-        },
-    )  # fmt: skip
-    return result.x, result.jac
+def _loss_and_gradient(
+    features: FeatureBlocks, W: Array, intercept: Array
+) -> tuple[float, Array, Array]:
+    """Return the mean loss and its gradients: of the coefficients, and of the intercept."""
+    sums = features.total(partial(loss_sums, features.to_kernel(W), intercept))
+    loss, weight, bias, slopes = unpack_loss_sums(sums, len(intercept))
+    return loss / weight, features.to_whitened(slopes) / weight, bias / weight
 
 
 @dataclass(frozen=True, eq=False)

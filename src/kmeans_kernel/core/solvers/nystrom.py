@@ -14,15 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
+from operator import add
 from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from kmeans_kernel.core.arrays.execution import SERIAL, Executor, sum_over
-from kmeans_kernel.core.arrays.matrices import Array, IntArray, Matrix
+from kmeans_kernel.core.arrays.matrices import Array, IntArray, Matrix, blocks_of, join_rows
 from kmeans_kernel.core.arrays.rows import LabelledRows, TrainingRows
+from kmeans_kernel.core.arrays.sphere import PLAIN_MAP
 from kmeans_kernel.core.kernels.kernels import (
     Kernel,
     kernel_matrix,
@@ -50,11 +52,24 @@ _LEAST_ONE_MINUS_LEVERAGE = 1e-6
 
 # Most bytes of feature blocks held between passes; and most bytes of them in float64, above which
 # they are float32.
-STORED_UP_TO = 4 << 30
+STORED_UP_TO = 3 << 30
 _EXACT_UP_TO = 256 << 20
 
 # Steepness above which a kernel gets float64 cosines.
 _STEEP = 1e4
+
+# Entries of a block of kernel values, 4 MB in float32. A pass reads a block twice, for the scores
+# and for the sums; the second time it comes from the cache that the cores share.
+_KERNEL_ENTRIES = 1 << 20
+
+# Rows of the sample for each landmark, at least and at most. With s of them the eigenvalues of the
+# preconditioned covariance are about (1 ± 1/√s)², so a step of conjugate gradients divides the
+# error by √s: by 2.5 and by 4.5. More rows pay where a pass over all rows is expensive.
+_LEAST_SAMPLE, _MOST_SAMPLE, _SHARE_OF_ROWS = 6, 20, 0.04
+
+# A sample pays if it is at most this share of the rows, and all of them would take more than this
+# many operations (n m²): about two seconds on two cores. Smaller problems are solved exactly.
+_SMALL_SHARE, _MOST_EXACT = 0.25, 1e11
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +143,16 @@ def nugget(m: int) -> float:
     return _NUGGET * max(1.0, m / _NUGGET_UP_TO) ** 2
 
 
+def sample_size(n: int, m: int) -> int:
+    """Return the number of rows, of n, from which to estimate the covariance of m features."""
+    return int(min(max(_SHARE_OF_ROWS * n, _LEAST_SAMPLE * m), _MOST_SAMPLE * m))
+
+
+def sampling_pays(n: int, m: int) -> bool:
+    """Return whether to estimate the covariance from a sample instead of all n rows."""
+    return sample_size(n, m) <= _SMALL_SHARE * n and float(n) * m**2 > _MOST_EXACT
+
+
 @dataclass(frozen=True, eq=False)
 class Solution:
     """Coefficients fitted for one λ.
@@ -169,6 +194,7 @@ class FeatureBlocks:
     to_whitened : maps (m, K) sums over `make`'s features to sums over whitened features
     executor : runs the passes
     held : features, classes and weights of each block; None to recompute them in every pass
+    height : most rows of a block; None for the blocks of `rows`
     """
 
     rows: TrainingRows
@@ -177,6 +203,7 @@ class FeatureBlocks:
     to_whitened: Callable[[Array], Array]
     executor: Executor = SERIAL
     held: list[tuple[Array, IntArray, Array]] | None = None
+    height: int | None = None
 
     def hold(self) -> FeatureBlocks:
         """Return a copy with the features of all blocks in memory."""
@@ -185,13 +212,15 @@ class FeatureBlocks:
         def make(block: slice) -> tuple[Array, IntArray, Array]:
             return _with_labels(self.make, rows.at(block))
 
-        return replace(self, held=self.executor.map(make, rows.blocks()))
+        blocks = [part for block in rows.blocks() for part in _cut(block, self.height)]
+        return replace(self, held=self.executor.map(make, blocks))
 
     def total(self, part: BlockSum[T]) -> T:
         """Return the sum of a function over the blocks: one pass over the samples."""
         if self.held is not None:
             return sum_over(lambda block: part(*block), self.held, self.executor, tuple)
-        return self.rows.total(partial(_part_of_block, part, self.make), self.executor)
+        whole = partial(_part_of_block, part, self.make, self.height)
+        return self.rows.total(whole, self.executor)
 
     def sums(self, residuals: BlockSum[Array]) -> Array:
         """Return the (m, K) float64 sum Σ fᵢ rᵢᵀ of features f over the samples.
@@ -201,7 +230,8 @@ class FeatureBlocks:
 
         def part(features: Array, codes: IntArray, weights: Array) -> Array:
             found = residuals(features, codes, weights).astype(features.dtype, copy=False)
-            return np.asarray(features.T @ found, dtype=np.float64)
+            # Transposed, BLAS reads features row by row: two thirds of the time for few columns.
+            return np.asarray((found.T @ features).T, dtype=np.float64)
 
         return self.total(part)
 
@@ -213,9 +243,26 @@ def _with_labels(
 
 
 def _part_of_block(
-    part: BlockSum[T], make: Callable[[LabelledRows], Array], block: LabelledRows
+    part: BlockSum[T],
+    make: Callable[[LabelledRows], Array],
+    height: int | None,
+    block: LabelledRows,
 ) -> T:
-    return part(make(block), block.codes, block.row_weights)
+    if height is None or len(block) <= height:
+        return part(make(block), block.codes, block.row_weights)
+    return reduce(
+        add,
+        (
+            _part_of_block(part, make, None, block.at(some))
+            for some in blocks_of(len(block), height)
+        ),
+    )
+
+
+def _cut(block: slice, height: int | None) -> list[slice]:
+    """Cut a slice of rows into slices of at most `height` rows."""
+    start, n = block.start, block.stop - block.start
+    return [slice(start + one.start, start + one.stop) for one in blocks_of(n, height or n)]
 
 
 def whitened_blocks(
@@ -250,9 +297,19 @@ def float32_kernel_blocks(
     stored_up_to: float = STORED_UP_TO,
 ) -> FeatureBlocks:
     """Return blocks of float32 kernel values, in memory up to `stored_up_to` bytes."""
-    make = partial(_float32_kernel_block, directions_for_cosines(basis), basis.kernel)
-    blocks = FeatureBlocks(rows, make, basis.dual, basis.whiten, executor)
-    return blocks.hold() if 4.0 * len(rows) * len(basis.directions) <= stored_up_to else blocks
+    directions = directions_for_cosines(basis)
+    make = partial(_float32_kernel_block, directions, basis.kernel)
+    height = max(1, _KERNEL_ENTRIES // len(directions))
+    blocks = FeatureBlocks(rows, make, basis.dual, basis.whiten, executor, height=height)
+    if 4.0 * len(rows) * len(directions) <= stored_up_to:
+        return blocks.hold()
+    return replace(blocks, rows=_on_sphere(rows, directions.dtype, executor))
+
+
+def _on_sphere(rows: LabelledRows, dtype: npt.DTypeLike, executor: Executor) -> LabelledRows:
+    """Return the rows after the map to the sphere, which is then not repeated in every pass."""
+    parts = executor.map(lambda block: rows.directions(block, dtype), rows.blocks())
+    return replace(rows, X=join_rows(parts), sphere_map=PLAIN_MAP)
 
 
 def identity(columns: Array) -> Array:
@@ -286,8 +343,7 @@ def directions_for_cosines(basis: NystromBasis) -> Array:
 
 def cosines(block: LabelledRows, directions: Array) -> Array:
     """Return the (n, m) cosines of rows with landmarks, in the type of `directions`."""
-    unit = block.directions().astype(directions.dtype, copy=False)
-    return np.asarray(unit @ directions.T)
+    return np.asarray(block.directions(dtype=directions.dtype) @ directions.T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -409,6 +465,14 @@ def without_own_influence(scores: Array, Y: Array, leverage: Array) -> Array:
     return np.asarray(
         Y + (scores - Y) / np.maximum(1.0 - leverage, _LEAST_ONE_MINUS_LEVERAGE)[:, None]
     )
+
+
+def rounding_noise(dual: Array) -> float:
+    """Return the standard error of the scores that the rounding of float32 kernel values makes.
+
+    Large coefficients (m, K) that cancel magnify it.
+    """
+    return _FLOAT32_ROUNDING * float(np.linalg.norm(dual, axis=0).max())
 
 
 def divide_by(triangle: Array, V: Array) -> Array:

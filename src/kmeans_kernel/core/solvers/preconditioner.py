@@ -1,4 +1,8 @@
-"""FALKON-style preconditioner: the covariance of whitened features, estimated from landmarks."""
+"""FALKON-style preconditioners: the covariance of whitened features, estimated.
+
+From the landmarks and their counts where samples are few for each of them; from a sample of the
+rows where they are many.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,29 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import solve_triangular
 
+from kmeans_kernel.core.arrays.execution import SERIAL, Executor
 from kmeans_kernel.core.arrays.matrices import Array
-from kmeans_kernel.core.arrays.rows import LabelledRows
-from kmeans_kernel.core.solvers.nystrom import NystromBasis, cosines, directions_for_cosines
+from kmeans_kernel.core.arrays.rows import LabelledRows, stratified_sample
+from kmeans_kernel.core.solvers.nystrom import (
+    NormalEquations,
+    NystromBasis,
+    cosines,
+    directions_for_cosines,
+    sample_size,
+    whitened_blocks,
+)
 
 # Samples used by the estimate, per representative.
 _SHARE_OF_SAMPLES = 0.25
+
+
+def sample_equations(
+    basis: NystromBasis, rows: LabelledRows, executor: Executor = SERIAL
+) -> NormalEquations:
+    """Return the normal equations of a stratified sample of rows, the same at every call."""
+    size = sample_size(len(rows), len(basis.directions))
+    some = stratified_sample(rows, size, np.random.default_rng(0))
+    return NormalEquations.of(whitened_blocks(basis, some, executor))
 
 
 def estimate_covariance(

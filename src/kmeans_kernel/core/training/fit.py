@@ -25,10 +25,14 @@ from kmeans_kernel.core.solvers.conjugate_gradients import (
 from kmeans_kernel.core.solvers.dual import solve_on_representatives
 from kmeans_kernel.core.solvers.logistic import LogisticProblem, fit_logistic
 from kmeans_kernel.core.solvers.nystrom import (
+    STORED_UP_TO,
     NormalEquations,
     NystromBasis,
     Solution,
     left_out_scores,
+    rounding_noise,
+    sample_size,
+    sampling_pays,
     whitened_blocks,
 )
 from kmeans_kernel.core.training.config import MOST_FEATURES_OF_A_TABLE, FitOn, Loss
@@ -43,6 +47,15 @@ _FLOAT64_PRODUCTS = 1e9
 # expected number of steps. Measured on MNIST; a step is bound by memory bandwidth.
 _COST_OF_A_STEP = 25
 _EXPECTED_STEPS = 40
+
+# Steps where the preconditioner and the start come from a sample, with the pass for the first
+# residual; and the cost of computing a kernel value anew. Measured on a million rows of 30
+# features, where the exponential takes half of the time.
+_STEPS_FROM_A_SAMPLE = 4
+_COST_OF_A_VALUE = 200
+
+# Largest tolerated rounding error of ridge scores, which are about 0 or 1.
+_TOLERABLE_NOISE = 2e-3
 
 
 def fit_coefficients(
@@ -111,9 +124,11 @@ def _fit_ridge(
         found = solve_by_conjugate_gradients(
             nystrom, rows.load(), basis.counts, regularization, executor
         )
-        if found.relative_residual <= ACCEPTABLE:
+        noise = rounding_noise(nystrom.dual(found.coefficients))
+        if found.relative_residual <= ACCEPTABLE and noise <= _TOLERABLE_NOISE:
             return found
-        # Float32 rounding kept conjugate gradients from converging: solve the normal equations.
+        # Float32 rounding kept conjugate gradients from converging, or spoils the scores: solve the
+        # normal equations of the whitened features.
     equations = NormalEquations.of(whitened_blocks(nystrom, rows, executor))
     found, triangle = equations.solve(regularization)
     left_out = partial(
@@ -127,11 +142,15 @@ def prefers_conjugate_gradients(n: int, m: int, K: int) -> bool:
 
     Both factor the kernel matrix. For every sample the normal equations need a triangular solve and
     a symmetric rank-one update, about m² operations; conjugate gradients need a preconditioner,
-    about m³, and then passes over the kernel values.
+    about m³ or a share of the normal equations, and then passes over the kernel values, held or
+    recomputed.
     """
-    normal = float(n) * m**2
-    steps = _EXPECTED_STEPS * (_COST_OF_A_STEP + K) * float(n) * m
-    return m**3 / 2 + steps < normal
+    normal, values = float(n) * m**2, float(n) * m
+    sampled = sampling_pays(n, m)
+    prepare = float(sample_size(n, m)) * m**2 if sampled else m**3 / 2
+    steps = _STEPS_FROM_A_SAMPLE if sampled else _EXPECTED_STEPS
+    step = _COST_OF_A_STEP + K + (_COST_OF_A_VALUE if 4.0 * values > STORED_UP_TO else 0)
+    return prepare + steps * step * values < normal
 
 
 def _fit_logistic(
