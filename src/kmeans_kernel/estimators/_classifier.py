@@ -668,6 +668,8 @@ def _operations(rows: LabelledRows, config: TrainingConfig) -> float:
     """Estimate the operations of a fit: five Lloyd iterations of every class, and the solve."""
     q, d = config.n_representatives, row_width(rows.X)
     m = float(basis_size(rows, q))
+    if config.may_shrink:  # to a share of the rows
+        m = min(m, len(rows) / 2)
     passes = 5 * sum(2.0 * n * min(n, q) * d for n in rows.class_sizes)
     solve = m**2 * d + m**3 / 3
     if config.fit_on == "samples":

@@ -19,7 +19,7 @@ from threadpoolctl import ThreadpoolController
 from kmeans_kernel.core.arrays.execution import R, T
 
 # Below this many operations the overhead of threads exceeds their gain.
-_WORTH_THREADS = 1e9
+_WORTH_THREADS = 2e9
 
 # Held by the executor that has limited BLAS to one thread. The limit is one number for the whole
 # process, so a second executor, in another thread or nested in a piece of work, runs serially.

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from operator import add
+from operator import iadd
 from time import perf_counter
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -96,7 +96,7 @@ def deal(items: Sequence[T], executor: Executor) -> list[Sequence[T]]:
 def sum_over(
     part: Callable[[Any], T], items: Sequence[R], executor: Executor, load: Callable[[R], Any]
 ) -> T:
-    """Return the sum of `part(load(item))` over at least one item.
+    """Return the sum of `part(load(item))` over at least one item; values are added in place.
 
     Each worker sums its own share in order, and the workers' sums are added in a fixed order. So
     the number of workers changes the result by rounding alone, and their speed does not change it.
@@ -105,14 +105,14 @@ def sum_over(
     def add_up(share: Sequence[R]) -> T:
         total = part(load(share[0]))
         for item in share[1:]:
-            total = total + part(load(item))  # type: ignore[operator]
+            total += part(load(item))  # type: ignore[operator]
             executor.raise_if_cancelled()
         return total
 
     if executor.count == 1:
         return add_up(items)
     shares = [share for share in deal(items, executor) if share]
-    return reduce(add, executor.map(add_up, shares))
+    return reduce(iadd, executor.map(add_up, shares))
 
 
 @dataclass(frozen=True, eq=False)

@@ -115,22 +115,23 @@ def loss_sums(
     blocks.
     """
     # Only differences of scores matter, and gradients add up to zero over the classes: one column
-    # of the products is spared, half of the time for two classes.
+    # of the products is spared, half of the time for two classes. There is one row for each class:
+    # sums over the classes are sums of rows, which are fast.
     columns = (inner[:, 1:] - inner[:, :1]).astype(features.dtype, copy=False)
-    scores = np.zeros((len(codes), len(intercept)))
-    scores[:, 1:] = features @ columns
-    scores += intercept
-    scores -= scores.max(axis=1, keepdims=True)
-    own = np.arange(len(codes)), codes
-    R = np.exp(scores)
-    sums = R.sum(axis=1)
-    loss = float(weights @ (np.log(sums) - scores[own]))
-    R /= sums[:, None]
-    R[own] -= 1.0
-    R *= weights[:, None]
-    others = (R[:, 1:].T.astype(features.dtype) @ features).T.astype(np.float64)
+    scores = np.zeros((len(intercept), len(codes)))
+    scores[1:] = columns.T @ features.T
+    scores += intercept[:, None]
+    scores -= scores.max(axis=0)
+    own = codes, np.arange(len(codes))
+    loss = -float(scores[own] @ weights)
+    R = np.exp(scores, out=scores)
+    sums = R.sum(axis=0)
+    loss += float(np.log(sums) @ weights)
+    R *= weights / sums
+    R[own] -= weights
+    others = (R[1:].astype(features.dtype) @ features).T.astype(np.float64)
     slopes = np.column_stack([-others.sum(axis=1), others])
-    return np.concatenate([[loss, float(weights.sum())], R.sum(axis=0), slopes.ravel()])
+    return np.concatenate([[loss, float(weights.sum())], R.sum(axis=1), slopes.ravel()])
 
 
 def _some_equations(

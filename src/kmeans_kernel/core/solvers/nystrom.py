@@ -354,7 +354,7 @@ class NormalEquations:
     ----------
     weight : Σ w
     z, y : (m,), (K,) Σ w z and Σ w y, of whitened features z and targets y
-    zz, zy : (m, m), (m, K) Σ w z zᵀ and Σ w z yᵀ
+    zz, zy : (m, m), (m, K) Σ w z zᵀ and Σ w z yᵀ; zz of a single block may be float32
     """
 
     weight: float
@@ -373,8 +373,16 @@ class NormalEquations:
             self.weight + other.weight,
             self.z + other.z,
             self.y + other.y,
-            self.zz + other.zz,
+            self.zz + other.zz.astype(np.float64, copy=False),
             self.zy + other.zy,
+        )
+
+    def __iadd__(self, other: NormalEquations) -> NormalEquations:
+        """Add in float64, without another array of order m."""
+        zz = self.zz.astype(np.float64, copy=False)
+        zz += other.zz
+        return NormalEquations(
+            self.weight + other.weight, self.z + other.z, self.y + other.y, zz, self.zy + other.zy
         )
 
     @property
@@ -389,7 +397,10 @@ class NormalEquations:
 
     def covariance(self) -> Array:
         """Return the (m, m) covariance of the features, in a fresh array."""
-        return self.zz / self.weight - np.outer(self.mean_z, self.mean_z)
+        covariance = self.zz.astype(np.float64)
+        covariance /= self.weight
+        covariance -= np.outer(self.mean_z, self.mean_z)
+        return covariance
 
     def slopes(self) -> Array:
         """Return the (m, K) covariance of the features with the targets."""
@@ -428,9 +439,8 @@ def block_equations(K: int, features: Array, codes: IntArray, weights: Array) ->
     )
     sums = (scaled.T @ columns.astype(dtype)).astype(np.float64) * share
     zz = scaled.T @ scaled  # NumPy calls syrk for A.T @ A: half the operations
-    zz = zz.astype(np.float64, copy=False)
     if share != 1.0:
-        zz *= share
+        zz *= np.asarray(share, dtype=dtype)
     return NormalEquations(
         weight=float(weights.sum()), z=sums[:, 0], y=weights @ Y, zz=zz, zy=sums[:, 1:]
     )

@@ -142,9 +142,10 @@ class Halving:
     def search(self, rows: TrainingRows) -> Searched:
         """Search on a stratified sample of the rows."""
         sample = rows.load() if len(rows) <= _LARGE_ROWS else self._sample(rows, _LARGE_ROWS)
-        sample = replace(sample, X=dense(sample.X[:]).astype(np.float64, copy=False))
-        small, large = self._parts(sample)
-        plain = self._screen(sample, small)
+        transforms = transforms_to_try(sample, self.config)
+        exact = replace(sample, X=dense(sample.X[:]).astype(np.float64, copy=False))
+        small, large = self._parts(exact)
+        plain = self._screen(transforms, small)
         self.run.report(0.15)
         scaled = self._scale(plain[0], _ROUNDS) if self.config.feature_scales else []
         self.run.report(0.4)
@@ -206,10 +207,10 @@ class Halving:
         folds = executor.map(build, range(len(parts.folds)))
         return TrialProblem(folds, parts.transform, executor)
 
-    def _screen(self, sample: LabelledRows, small: Parts) -> list[Trial]:
+    def _screen(self, transforms: Sequence[FeatureTransform | None], small: Parts) -> list[Trial]:
         """Try transforms, kernel families and widths on the small problem; the best first."""
         found: list[Trial] = []
-        for transform in transforms_to_try(sample, self.config):
+        for transform in transforms:
             if found and self.run.is_out_of_time():
                 break
             problem = self._problem(small.transformed(transform), [None] * len(small.folds))

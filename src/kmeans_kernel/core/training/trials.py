@@ -365,7 +365,7 @@ class TrialProblem:
 
         def at_own(trial: Trial) -> Trial:
             own = trial.regularization if regularization is None else regularization
-            return self._logistic(trial, own)
+            return self._fit_logistic(trial, trial.power, own)
 
         return self.executor.map(at_own, near)
 
@@ -379,13 +379,12 @@ class TrialProblem:
         return self.tried[trial.kernel]
 
     def walk_logistic(self, near: Trial) -> Trial:
-        """Search λ of the logistic loss, from that of another trial."""
-        return self._logistic(near, None)
+        """Search λ of the logistic loss in steps of a power of ten, from that of another trial.
 
-    def _logistic(self, near: Trial, regularization: float | None) -> Trial:
-        """Walk over λ in steps of a power of ten; each fit starts from the last solution."""
+        Each fit starts from the last solution.
+        """
         found: list[Trial] = []
-        for k, value, losses in _walk(regularization, near.power, 2):
+        for k, value, losses in _walk(None, near.power, 2):
             last = found[-1] if found else near
             fitted = last.loss == "logistic" and last.regularization == value
             found.append(last if fitted else self._fit_logistic(last, k, value))
