@@ -92,7 +92,7 @@ QUICK_GROWING: dict[str, tuple[list[int], Size]] = {
     "classes": ([2, 8], {"n": 200, "d": 20}),
 }
 GROWING_METHODS = ("ours", "LightGBM", "CatBoost")
-LIMIT_SECONDS = 300.0  # for a process of "growth": import, data, fit and prediction
+LIMIT_SECONDS = 120.0  # for a process of "growth": import, data, fit and prediction
 SHORT_SECONDS = 20.0  # fits of "growth" are repeated while they took less in all
 
 

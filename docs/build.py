@@ -86,6 +86,7 @@ def generated() -> dict[Path, str]:
         },
         ROOT / "docs" / "paper.md": {"equation 8": equation8_table()},
         ROOT / "docs" / "method.md": {
+            "search tried": default_fit.search_tried_table(),
             "tables": tables_table(),
             "calibration": calibration_table(),
         },

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from benchmarks import defaults, draw
+import numpy as np
+
+from benchmarks import defaults, draw, search_tried
 from docs.notes import with_note
 from kmeans_kernel.report._records import read_rows
 
@@ -176,6 +178,35 @@ def growth_line(title: str, row: dict[str, Any]) -> str:
         f"| {title} | {row['method']} | {row['fit_seconds']:.1f} s "
         f"| {row['bytes_above_data'] / 1e9:.2f} GB | {row['error_percent']:.2f} % |"
     )
+
+
+def search_tried_table() -> str:
+    """Return the ways to search: their time, and their error with its standard error."""
+    rows = read_rows(search_tried.FILE)
+    if not rows:
+        return "Not measured yet: `python -m benchmarks.search_tried`."
+    first = rows[0]
+    lines = [
+        "| the search | mean error, % | difference | time of the search | of the fit |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for row in rows:
+        off = np.subtract(row["error_percent"], first["error_percent"])
+        spread = off.std() / np.sqrt(len(off))
+        change = "–" if row is first else f"{off.mean():+.2f} ± {spread:.2f}"
+        ratios = [
+            np.exp(np.log(np.divide(row[name], first[name])).mean())
+            for name in ("search_seconds", "fit_seconds")
+        ]
+        lines.append(
+            f"| {row['way']} | {np.mean(row['error_percent']):.2f} | {change} "
+            f"| {ratios[0]:.2f} | {ratios[1]:.2f} |"
+        )
+    note = (
+        f"{len(first['tables'])} development tables, one split that no other figure uses; errors "
+        "with their standard errors, geometric means of times relative to the first line"
+    )
+    return with_note(lines, note, rows)
 
 
 def readme_part() -> str:

@@ -145,12 +145,14 @@ class Halving:
         transforms = transforms_to_try(sample, self.config)
         exact = replace(sample, X=dense(sample.X[:]).astype(np.float64, copy=False))
         small, large = self._parts(exact)
+        # Shares of the time of the search: without a large problem the rest is short.
+        shares = (0.33, 0.66, 0.9) if small is large else (0.15, 0.33, 0.45)
         plain = self._screen(transforms, small)
-        self.run.report(0.15)
+        self.run.report(shares[0])
         scaled = self._scale(plain[0], _ROUNDS) if self.config.feature_scales else []
-        self.run.report(0.4)
+        self.run.report(shares[1])
         survivors = self._try_losses(plain, scaled)
-        self.run.report(0.5)
+        self.run.report(shares[2])
         found = self._refine(survivors, small, large)
         self.run.report(0.95)
         return Searched(found, _joint_map(found), self._enough_landmarks(found, large))
@@ -379,7 +381,9 @@ class Halving:
                 large.transformed(trial.problem.transform), trial.problem.scales
             )
             found.append(self._refine_lambda(self._try_on(problem, [trial.kernel], trial)[0]))
+        self.run.report(0.65 if small is not large else 0.9)
         found += [self._refine_width(trial) for trial in _best_of_each_family(found)]
+        self.run.report(0.8 if small is not large else 0.92)
         first = min(found, key=lambda trial: trial.mean_brier)
         best = self._refine_scales(first)
         plain = [trial for trial in found if _scales(trial) is None]

@@ -16,9 +16,9 @@ from kmeans_kernel.core.arrays.rows import TrainingRows, basis_size
 from kmeans_kernel.core.arrays.sphere import SphereMap
 from kmeans_kernel.core.clustering.representatives import Representatives, Start, represent
 from kmeans_kernel.core.model.fitted_model import FittedModel
-from kmeans_kernel.core.solvers.nystrom import Solution
+from kmeans_kernel.core.solvers.nystrom import Solution, sampling_pays
 from kmeans_kernel.core.training.boundary import add_boundary_rows, share_with_boundary
-from kmeans_kernel.core.training.config import Loss, TrainingConfig
+from kmeans_kernel.core.training.config import MOST_FEATURES_OF_A_TABLE, Loss, TrainingConfig
 from kmeans_kernel.core.training.fit import calibrate, fit_coefficients
 from kmeans_kernel.core.training.model_size import search_size
 from kmeans_kernel.core.training.tuning import Tuned, leaves_open, restrict_to_width, tune
@@ -118,17 +118,27 @@ def train(
 def _spans(rows: TrainingRows, run: Run, config: TrainingConfig) -> dict[str, Run]:
     """Return the run of each stage, which knows the shares of the whole fit that it spans.
 
-    The shares are counts of operations, in units of the products of the solve; those of the search
-    are smaller products and run at a third of the speed. Factors were measured on development
-    tables. Out of core, and where the size is searched, the passes tell how far they are.
+    The shares are estimates of seconds; their factors were measured on development tables, and only
+    their ratios count. Out of core, and where the size is searched, the passes tell how far they
+    are.
     """
     if not rows.in_memory or config.search_size:
         return dict.fromkeys(("search", "clustering", "solving"), run)
     n, m = float(len(rows)), float(basis_size(rows, config.n_representatives))
     K, d = len(rows.classes), rows.n_features
-    search = 3 * 60 * min(n, 6000.0) * min(m, 400.0) ** 2 if leaves_open(config) else 0.0
-    kmeans = 30 * n * m / K * d
-    solve = 2 * n * m**2 + 160 * n * m * K if config.fit_on == "samples" else m**3 + m**2 * d
+    if config.may_shrink:
+        m = min(m, n / 2)
+    kmeans = 5e-3 * K + 3e-10 * n * m / K * d
+    if config.fit_on == "representatives":
+        search, solve = 20 * 3e-11 * min(m, 1000.0) ** 3, 3e-11 * m**3
+    else:
+        search = 0.1 + 1e-4 * min(n, 4000.0) + 0.02 * min(K, 30)
+        solve = 5e-11 * n * m**2 + 3e-9 * n * m * K
+        if sampling_pays(len(rows), round(m)):
+            solve = 2e-8 * n * m
+        if d > MOST_FEATURES_OF_A_TABLE:
+            search = 60 * 1e-10 * min(n, 6000.0) * min(m, 1000.0) ** 2
+    search = search if leaves_open(config) else 0.0
     whole = search + kmeans + solve
     searched, clustered = search / whole, (search + kmeans) / whole
     return {

@@ -1,0 +1,110 @@
+"""Ways to search the hyperparameters of a table: what each costs, and what it does to the error.
+
+    make keel
+    python -m benchmarks.search_tried
+
+Every way is the default fit with some constants of the search changed, on the development tables of
+experiments/tables.py of up to 8000 rows, with a split that no other figure uses. Writes
+benchmarks/results/search_tried.json, which docs/method.md tells of.
+
+A difference of the mean error is told with its standard error over the tables: most ways differ by
+chance alone, and then the fastest was kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from benchmarks.contest import RESULTS
+from experiments import tables
+from kmeans_kernel import KMeansKernelClassifier
+from kmeans_kernel.core.training import halving, trials
+from kmeans_kernel.report._records import run_jobs
+
+FILE = RESULTS / "search_tried.json"
+SEED = 3
+MOST_ROWS = 8000
+
+# Constants of the modules for each way; the first is the default.
+WAYS: dict[str, dict[str, Any]] = {
+    "as it is": {},
+    "more folds: 4 of 4 below 800 rows, 3 of 3 below 1500, 2 of 3 below 3000": {
+        "halving._FOLDS": ((800, 4, 4), (1500, 3, 3), (3000, 3, 2), (np.inf, 4, 1))
+    },
+    "fewer folds: 2 of 3 below 800 rows, else 1 of 4": {
+        "halving._FOLDS": ((800, 3, 2), (np.inf, 4, 1))
+    },
+    "150 landmarks on the small problem": {"halving._SMALL_LANDMARKS": 150},
+    "6000 rows and 400 landmarks on the large problem": {
+        "halving._LARGE_ROWS": 6000,
+        "halving._LARGE_LANDMARKS": 400,
+    },
+    "the large problem has no more landmarks than the small one": {
+        "halving._LARGE_LANDMARKS": 100,
+        "halving._LARGE_PER_CLASS": 4,
+    },
+    "at most two rounds of feature scales": {"halving._ROUNDS": 2},
+    "logistic trials to a tolerance of 1e-4, 40 steps": {
+        "trials._TRIAL_TOLERANCE": 1e-4,
+        "trials._TRIAL_STEPS": 40,
+    },
+    "feature scales learned with the best kernel, smooth or not": {
+        "halving._smooth_if_as_good": lambda trial: trial
+    },
+    "the width of the best kernel of one family refined": {
+        "halving._best_of_each_family": lambda found: [min(found, key=lambda one: one.mean_brier)]
+    },
+}
+
+
+@contextmanager
+def changed(constants: dict[str, Any]) -> Iterator[None]:
+    """Change constants of the search for the duration of the context."""
+    modules = {"halving": halving, "trials": trials}
+    places = [(modules[path.split(".")[0]], path.split(".")[1]) for path in constants]
+    before = [getattr(module, name) for module, name in places]
+    for (module, name), value in zip(places, constants.values(), strict=True):
+        setattr(module, name, value)
+    try:
+        yield
+    finally:
+        for (module, name), value in zip(places, before, strict=True):
+            setattr(module, name, value)
+
+
+def names() -> list[str]:
+    """Return the development tables of up to `MOST_ROWS` rows."""
+    return [
+        name
+        for name, make in tables.TABLES.items()
+        if name not in tables.HELD_OUT and len(make()[0]) <= MOST_ROWS
+    ]
+
+
+def measure(job: dict[str, Any]) -> dict[str, Any]:
+    """Fit every table in one way."""
+    found: dict[str, list[float]] = {"error_percent": [], "fit_seconds": [], "search_seconds": []}
+    for name in job["tables"]:
+        train, test, train_y, test_y = tables.split(name, SEED)
+        with changed(WAYS[job["way"]]):
+            start = perf_counter()
+            model = KMeansKernelClassifier(random_state=SEED).fit(train, train_y)
+            found["fit_seconds"].append(round(perf_counter() - start, 3))
+        found["search_seconds"].append(round(model.stage_seconds_["search"], 3))
+        found["error_percent"].append(round(100 * (1 - model.score(test, test_y)), 3))
+    return found
+
+
+def main() -> None:
+    """Measure the ways that have no row yet."""
+    some = names()
+    run_jobs(FILE, [{"way": way, "seed": SEED, "tables": some} for way in WAYS], measure)
+
+
+if __name__ == "__main__":
+    main()
