@@ -133,6 +133,16 @@ def test_large_tables_are_searched_on_a_sample(monkeypatch):
     assert max(sizes) == 400
 
 
+def test_folds_of_different_class_sizes_keep_their_clusters():
+    """A few rows, merged with weights: the number of landmarks differs between the folds."""
+    rng = np.random.default_rng(0)
+    for n in (9, 13, 17, 25):
+        codes = rng.permutation(np.repeat([0, 1], [n - n // 3, n // 3]))
+        weights = rng.integers(1, 5, n).astype(float)
+        rows = LabelledRows(rng.normal(size=(n, 6)), codes, np.arange(2), weights)
+        assert 0 <= search(rows, feature_scales="learned").trial.error <= 1
+
+
 def test_survivors_differ_in_kernel_and_in_scales():
     found = search(labelled(300))
     trial = found.trial

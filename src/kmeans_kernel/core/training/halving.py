@@ -309,7 +309,7 @@ class Halving:
         """Return the problem of a trial with feature scales learned by the trial."""
         folds = trial.problem.folds
         pairs = [(fold.train, fold.test) for fold in folds]
-        parts = Parts(pairs, len(folds[0].landmarks), trial.problem.transform)
+        parts = Parts(pairs, folds[0].most_landmarks, trial.problem.transform)
         return self._problem(parts, trial.learn_scales(), folds)
 
     def _near(self, trial: Trial) -> tuple[Kernel, Sequence[int]]:

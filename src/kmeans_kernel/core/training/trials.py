@@ -60,6 +60,7 @@ class TrialFold:
     unit : (n, d) float32 unit rows of both, the training samples first
     landmarks : (m, d) float64 unit rows
     clusters : (n,) the landmark of each training sample
+    most_landmarks : the number of landmarks that was asked for; classes share it evenly
     """
 
     train: LabelledRows
@@ -67,6 +68,7 @@ class TrialFold:
     unit: Array
     landmarks: Array
     clusters: IntArray
+    most_landmarks: int
 
     @classmethod
     def of(
@@ -82,7 +84,7 @@ class TrialFold:
         """
         unit = np.concatenate([train.directions(), test.directions()])
         landmarks, clusters = cluster_classes(unit[: len(train)], train, n_landmarks, near)
-        return cls(train, test, unit.astype(np.float32), landmarks, clusters)
+        return cls(train, test, unit.astype(np.float32), landmarks, clusters, n_landmarks)
 
     @cached_property
     def _cosines(self) -> Array:
