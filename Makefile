@@ -70,6 +70,7 @@ bench: $(VENV)/dev.stamp
 	$(BIN)/python -m benchmarks.targets
 	$(BIN)/python -m benchmarks.defaults
 	$(BIN)/python -m benchmarks.tried
+	$(BIN)/python -m benchmarks.search_tried
 	$(BIN)/python -m benchmarks.scaling
 	$(BIN)/python -m benchmarks.peers
 	$(BIN)/python -m benchmarks.serving
