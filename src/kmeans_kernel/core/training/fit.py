@@ -191,7 +191,7 @@ def _fit_to_representatives(
     return Solution(found.dual_coef, found.intercept, found.relative_residual)
 
 
-def calibrate(solution: Solution, rows: TrainingRows, rng: np.random.Generator) -> float:
+def calibrate(solution: Solution, rows: TrainingRows, run: Run) -> float:
     """Return the temperature with the least log-loss of leave-one-out scores of some samples.
 
     It is one where there are no leave-one-out scores: for the paper's LS-SVM, and for the logistic
@@ -199,5 +199,8 @@ def calibrate(solution: Solution, rows: TrainingRows, rng: np.random.Generator) 
     """
     if solution.left_out_scores is None:
         return 1.0
-    some = stratified_sample(rows, _ROWS_OF_TEMPERATURE, rng)
-    return fit_temperature(solution.left_out_scores(some), some.codes, some.row_weights)
+    some = stratified_sample(rows, _ROWS_OF_TEMPERATURE, run.rng)
+    shares = np.array_split(np.arange(len(some)), run.executor.count)
+    parts = [some.at(share) for share in shares if len(share)]
+    scores = np.concatenate(run.executor.map(solution.left_out_scores, parts))
+    return fit_temperature(scores, some.codes, some.row_weights)

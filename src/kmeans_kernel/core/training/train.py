@@ -99,7 +99,7 @@ def train(
     if temperature is None:
         # Boundary rows are their own representatives, so leave-one-out of the fit with them is
         # optimistic; the fit on centroids alone sets the temperature.
-        temperature = calibrate(on_centroids, rows, run.rng)
+        temperature = calibrate(on_centroids, rows, run)
     spans["solving"].report(1.0)
     return TrainingResult(
         model=replace(model, temperature=temperature),
