@@ -96,8 +96,8 @@ def summary(rows: list[dict[str, Any]]) -> str:
     ]
     share = defaults.search_share(rows)
     note = (
-        f"Medians of three, one fit of a peer that takes over {defaults.HOPELESS:.0f} times as long "
-        f"as ours; the search takes {share:.0%} of the time of all our fits{busy(rows)}"
+        f"Medians of three, one fit of a peer that takes over {defaults.HOPELESS:.0f} times as "
+        f"long as ours; the search takes {share:.0%} of the time of all our fits{busy(rows)}"
     )
     return with_note(lines, note, rows)
 

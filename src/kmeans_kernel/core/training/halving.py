@@ -382,7 +382,7 @@ class Halving:
             )
             found.append(self._refine_lambda(self._try_on(problem, [trial.kernel], trial)[0]))
         self.run.report(0.65 if small is not large else 0.9)
-        found += [self._refine_width(trial) for trial in _best_of_each_family(found)]
+        found += map(self._refine_width, _best_of_each_family(found))
         self.run.report(0.8 if small is not large else 0.92)
         first = min(found, key=lambda trial: trial.mean_brier)
         best = self._refine_scales(first)
