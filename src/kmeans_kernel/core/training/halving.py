@@ -491,8 +491,8 @@ def survivors_of(trials: Sequence[Trial]) -> list[Trial]:
 def _smooth_if_as_good(trial: Trial) -> Trial:
     """Return the best trial with a smooth kernel, unless the given one is significantly better.
 
-    The feature scales are learned with this kernel. On development tables a smooth kernel learned
-    better ones, where the two predict held-out samples about as well.
+    The feature scales are learned with this kernel. Few held-out samples decide between the two by
+    chance; a fixed preference was as good on development tables, and repeats itself.
     """
     smooth = [one for one in trial.problem.tried.values() if one.kernel.is_smooth]
     if trial.kernel.is_smooth or not smooth:
