@@ -35,7 +35,7 @@ from kmeans_kernel.core.solvers.preconditioner import estimate_covariance, sampl
 Multiply: TypeAlias = Callable[[Array], Array]
 
 # Relative residual at which conjugate gradients stop. A smaller one changes the scores of a million
-# rows by less than a hundredth of their standard deviation, and no held-out error.
+# rows by less than a hundredth of their standard deviation.
 TOLERANCE = 2e-3
 
 # Largest relative residual that the caller accepts; above it the normal equations are solved.

@@ -115,12 +115,22 @@ def loss_sums(
     blocks.
     """
     # Only differences of scores matter, and gradients add up to zero over the classes: one column
-    # of the products is spared, half of the time for two classes. There is one row for each class:
-    # sums over the classes are sums of rows, which are fast.
+    # of the products is spared, half of the time for two classes.
     columns = (inner[:, 1:] - inner[:, :1]).astype(features.dtype, copy=False)
     scores = np.zeros((len(intercept), len(codes)))
     scores[1:] = columns.T @ features.T
     scores += intercept[:, None]
+    loss, R = log_loss_and_residuals(scores, codes, weights)
+    others = (R[1:].astype(features.dtype) @ features).T.astype(np.float64)
+    slopes = np.column_stack([-others.sum(axis=1), others])
+    return np.concatenate([[loss, float(weights.sum())], R.sum(axis=1), slopes.ravel()])
+
+
+def log_loss_and_residuals(scores: Array, codes: IntArray, weights: Array) -> tuple[float, Array]:
+    """Return the weighted log-loss of scores, and its gradient w (p − y), which replaces them.
+
+    There is one row for each class, (K, n): sums over the classes are sums of rows, which are fast.
+    """
     scores -= scores.max(axis=0)
     own = codes, np.arange(len(codes))
     loss = -float(scores[own] @ weights)
@@ -129,9 +139,7 @@ def loss_sums(
     loss += float(np.log(sums) @ weights)
     R *= weights / sums
     R[own] -= weights
-    others = (R[1:].astype(features.dtype) @ features).T.astype(np.float64)
-    slopes = np.column_stack([-others.sum(axis=1), others])
-    return np.concatenate([[loss, float(weights.sum())], R.sum(axis=1), slopes.ravel()])
+    return loss, R
 
 
 def _some_equations(
@@ -148,6 +156,60 @@ def _some_equations(
 def unpack_loss_sums(sums: Array, K: int) -> tuple[float, float, Array, Array]:
     """Return loss, weight, gradient of the intercept (K,) and of the coefficients (m, K)."""
     return float(sums[0]), float(sums[1]), sums[2 : K + 2], sums[K + 2 :].reshape(-1, K)
+
+
+@dataclass(frozen=True, eq=False)
+class Preconditioner:
+    """The change of variables that makes the Hessian about the identity.
+
+    For coefficients W of centred features and their intercept b the variables are Rᵀ W and √h b,
+    one below the other. R is the Cholesky factor of the approximate Hessian h (covariance) + λI,
+    and h the Hessian at uniform probabilities relative to the covariance.
+
+    Attributes
+    ----------
+    mean : (m,) mean of the features
+    triangle : (m, m) R, lower; it may be rounded, since the gradient of the variables stays exact
+    root : √h
+    """
+
+    mean: Array
+    triangle: Array
+    root: float
+
+    @classmethod
+    def of(
+        cls,
+        mean: Array,
+        covariance: Array,
+        K: int,
+        regularization: float,
+        dtype: npt.DTypeLike = np.float64,
+    ) -> Preconditioner:
+        """Factor the approximate Hessian of K classes."""
+        hessian = (1 - 1 / K) / K
+        triangle = factor_with_ridge(covariance * hessian, regularization)
+        return cls(mean, np.asfortranarray(triangle, dtype=dtype), float(np.sqrt(hessian)))
+
+    def coefficients(self, variables: Array) -> tuple[Array, Array]:
+        """Return the (m, K) coefficients and the (K,) intercept of features as they are."""
+        B = variables.reshape(len(self.mean) + 1, -1)
+        W = solve_lower(self.triangle, B[:-1], transposed=True).astype(np.float64, copy=False)
+        return W, B[-1] / self.root - self.mean @ W
+
+    def variables(self, solution: Solution) -> Array:
+        """Return the variables of a solution, flat."""
+        W = solution.coefficients
+        centred = solution.intercept + self.mean @ W
+        return np.vstack([self.triangle.T @ W, centred * self.root]).ravel()
+
+    def gradient(self, slope: Array, bias: Array) -> Array:
+        """Return the gradient with respect to the variables, flat.
+
+        `slope` (m, K) and `bias` (K,) are those with respect to coefficients and intercept.
+        """
+        centred = slope - np.outer(self.mean, bias)
+        return np.vstack([solve_lower(self.triangle, centred), bias / self.root]).ravel()
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,9 +296,8 @@ class LogisticProblem:
         """
         if self.slopes is None:
             return np.zeros((len(self.mean), 1))
-        hessian = (1 - 1 / self.n_classes) / self.n_classes
-        triangle = factor_with_ridge(self.covariance.copy(), regularization / hessian)
-        return divide_by(triangle, self.slopes) / hessian
+        change = Preconditioner.of(self.mean, self.covariance, self.n_classes, regularization)
+        return divide_by(change.triangle, self.slopes)
 
     def solve(
         self,
@@ -245,42 +306,23 @@ class LogisticProblem:
         tolerance: float = TOLERANCE,
         most_steps: int = MOST_STEPS,
     ) -> Solution:
-        """Solve for one λ, from zero or from another solution.
-
-        The preconditioned variables are Rᵀ W and √h b, for coefficients W of centred features and
-        the intercept b, with R the Cholesky factor of the approximate Hessian h (covariance) + λI.
-        """
-        # h: Hessian at uniform probabilities, relative to the covariance.
-        K, m = self.n_classes, len(self.mean)
-        hessian = (1 - 1 / K) / K
-        root = float(np.sqrt(hessian))
-        triangle = factor_with_ridge(self.covariance.copy(), regularization / hessian)
-        # A preconditioner may be rounded: the gradient of the variables is still exact.
-        triangle = np.asfortranarray(triangle, dtype=self.precision)
-        triangle *= root
-
-        def coefficients_at(flat: Array) -> tuple[Array, Array]:
-            B = flat.reshape(m + 1, -1)
-            W = solve_lower(triangle, B[:m], transposed=True)
-            return W.astype(np.float64, copy=False), B[m] / root
-
+        """Solve for one λ, from zero or from another solution."""
+        K = self.n_classes
+        change = Preconditioner.of(self.mean, self.covariance, K, regularization, self.precision)
         lengths = []  # of the gradients
 
         def loss_and_slope(features: FeatureBlocks, flat: Array) -> tuple[float, Array]:
-            W, b = coefficients_at(flat)
-            loss, slope, slope_b = _loss_and_gradient(features, W, b - self.mean @ W)
-            slope = slope - np.outer(self.mean, slope_b) + regularization * W
-            along = np.vstack([solve_lower(triangle, slope), slope_b / root]).ravel()
+            W, intercept = change.coefficients(flat)
+            loss, slope, bias = _loss_and_gradient(features, W, intercept)
+            along = change.gradient(slope + regularization * W, bias)
             lengths.append(float(np.linalg.norm(along)))
-            penalty = 0.5 * regularization * float((W * W).sum())
-            return loss + penalty, along
+            return loss + 0.5 * regularization * float((W * W).sum()), along
 
-        x: Array = np.zeros((m + 1) * K)
+        x: Array = np.zeros((len(self.mean) + 1) * K)
         pairs = lbfgs.no_pairs()
         if start is not None:
             loss_and_slope(self.features, x)
-            centred = start.intercept + self.mean @ start.coefficients
-            x = np.vstack([triangle.T @ start.coefficients, centred * root]).ravel()
+            x = change.variables(start)
         stages = [(self.features, tolerance)]
         if self.sample is not None:
             stages = [(self.sample, tolerance), (self.features, max(tolerance, _LAST_TOLERANCE))]
@@ -291,8 +333,7 @@ class LogisticProblem:
                     partial(loss_and_slope, features), x, least * np.log(K), most_steps, pairs
                 )
         reached = float(np.linalg.norm(slope)) / lengths[0] if lengths[0] > 0 else 0.0
-        W, b = coefficients_at(x)
-        return Solution(W, b - self.mean @ W, reached)
+        return Solution(*change.coefficients(x), reached)
 
 
 def _loss_and_gradient(
@@ -334,40 +375,22 @@ class SmallLogisticProblem:
     ) -> Solution:
         """Solve for one λ, from zero or from another solution."""
         m, K, dtype = len(self.mean), self.n_classes, self.features.dtype
-        hessian = (1 - 1 / K) / K
-        triangle = factor_with_ridge(self.covariance * hessian, regularization)
-        A = solve_lower(triangle.astype(dtype), self._centred)
+        change = Preconditioner.of(self.mean, self.covariance, K, regularization)
+        A = solve_lower(change.triangle.astype(dtype), self._centred)
         # The coefficients are R⁻ᵀB, so their squared length is that of B in the metric R⁻¹R⁻ᵀ.
-        inverse = solve_lower(triangle, np.eye(m))
+        inverse = solve_lower(change.triangle, np.eye(m))
         penalty = regularization * (inverse @ inverse.T)
         shares = (self.weights / self.weights.sum()).astype(dtype)
-        own = self.codes, np.arange(len(self.codes))
-        root = float(np.sqrt(hessian))
 
         def loss_and_slope(flat: Array) -> tuple[float, Array]:
-            # One row for each class: sums over the classes are sums of rows, which are fast.
             B = flat.reshape(m + 1, K)
             scores = B[:m].T.astype(dtype) @ A
-            scores += (B[m] / root).astype(dtype)[:, None]
-            scores -= scores.max(axis=0)
-            loss = -float(scores[own] @ shares)
-            chances = np.exp(scores, out=scores)
-            sums = chances.sum(axis=0)
-            loss += float(np.log(sums) @ shares)
-            chances *= shares / sums
-            chances[own] -= shares
+            scores += (B[m] / change.root).astype(dtype)[:, None]
+            loss, R = log_loss_and_residuals(scores, self.codes, shares)
             shrunk = penalty @ B[:m]
-            slope = np.empty((m + 1, K))
-            slope[:m] = A @ chances.T
-            slope[:m] += shrunk
-            slope[m] = chances.sum(axis=1) / root
+            slope = np.vstack([A @ R.T + shrunk, R.sum(axis=1) / change.root])
             return loss + 0.5 * float(np.vdot(B[:m], shrunk)), slope.ravel()
 
-        x0: Array = np.zeros((m + 1) * K)
-        if start is not None:
-            centred = start.intercept + self.mean @ start.coefficients
-            x0 = np.vstack([triangle.T @ start.coefficients, centred * root]).ravel()
+        x0 = np.zeros((m + 1) * K) if start is None else change.variables(start)
         x, _, slope = lbfgs.minimize(loss_and_slope, x0, tolerance, most_steps)
-        B = x.reshape(m + 1, K)
-        W = solve_lower(triangle, B[:m], transposed=True)
-        return Solution(W, B[m] / root - self.mean @ W, float(np.linalg.norm(slope)))
+        return Solution(*change.coefficients(x), float(np.linalg.norm(slope)))

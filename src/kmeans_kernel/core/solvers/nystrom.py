@@ -369,13 +369,9 @@ class NormalEquations:
         return features.total(partial(block_equations, len(features.rows.classes)))
 
     def __add__(self, other: NormalEquations) -> NormalEquations:
-        return NormalEquations(
-            self.weight + other.weight,
-            self.z + other.z,
-            self.y + other.y,
-            self.zz + other.zz.astype(np.float64, copy=False),
-            self.zy + other.zy,
-        )
+        total = replace(self, zz=self.zz.astype(np.float64))
+        total += other
+        return total
 
     def __iadd__(self, other: NormalEquations) -> NormalEquations:
         """Add in float64, without another array of order m."""
