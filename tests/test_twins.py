@@ -98,6 +98,7 @@ TWINS = {
     "solvers.logistic": {
         "fit_logistic": "logistic.solve",
         "loss_sums": "logistic.loss_sums",
+        "log_loss_and_residuals": "logistic.loss_sums",
         "unpack_loss_sums": "logistic.loss_sums",
     },
     "solvers.nystrom": {

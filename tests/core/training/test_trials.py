@@ -1,11 +1,13 @@
 import numpy as np
 import pytest
 
+from kmeans_kernel.core.arrays.execution import SERIAL
 from kmeans_kernel.core.arrays.rows import LabelledRows
 from kmeans_kernel.core.arrays.sphere import SphereMap
 from kmeans_kernel.core.kernels.kernels import Gaussian, Laplacian
 from kmeans_kernel.core.solvers.nystrom import NystromBasis
 from kmeans_kernel.core.training.trials import (
+    Parts,
     TrialFold,
     TrialProblem,
     WhitenedFold,
@@ -28,6 +30,11 @@ def fold(rng):
     weights = rng.integers(1, 4, 150).astype(float)
     rows = LabelledRows(X, codes, np.arange(3), weights, SphereMap(1.5))
     return TrialFold.of(rows.at(np.arange(100)), rows.at(np.arange(100, 150)), 30)
+
+
+def problem_of(folds, executor=SERIAL):
+    parts = Parts([(fold.train, fold.test) for fold in folds], 30)
+    return TrialProblem(folds, parts, executor)
 
 
 def kernel_of(fold, kernel, X):
@@ -119,23 +126,23 @@ def test_no_kernel_is_whitened_twice_and_threads_change_nothing(fold, monkeypatc
     monkeypatch.setattr(
         TrialFold, "whiten", lambda self, kernel: counted.append(kernel) or whiten(self, kernel)
     )
-    serial = TrialProblem([fold, fold])
+    serial = problem_of([fold, fold])
     first = serial.try_squared(KERNELS, None, -8)
     again = serial.try_squared([*KERNELS, KERNELS[0]], None, -8)
     assert again[:2] == first
     assert again[2] is first[0]
     assert len(counted) == 4
-    threads = TrialProblem([fold, fold], executor=ThreadExecutor(2)).try_squared(KERNELS, None, -8)
+    threads = problem_of([fold, fold], ThreadExecutor(2)).try_squared(KERNELS, None, -8)
     for one, other in zip(first, threads, strict=True):
         assert (one.power, one.kernel) == (other.power, other.kernel)
         np.testing.assert_allclose(one.scores, other.scores, atol=1e-5)
 
 
 def test_the_walk_ends_at_the_best_regularization_of_its_neighbourhood(fold):
-    problem = TrialProblem([fold])
+    problem = problem_of([fold])
     best = problem.try_squared([KERNELS[0]], None, -8)[0]
     for power in (best.power - 1, best.power + 1):
-        given = TrialProblem([fold]).try_squared([KERNELS[0]], 10.0 ** (power / 2), power)[0]
+        given = problem_of([fold]).try_squared([KERNELS[0]], 10.0 ** (power / 2), power)[0]
         assert given.regularization == 10.0 ** (power / 2)
         assert best.mean_loss <= given.mean_loss
     wrong = best.scores.argmax(axis=1) != fold.test.codes
@@ -143,7 +150,7 @@ def test_the_walk_ends_at_the_best_regularization_of_its_neighbourhood(fold):
 
 
 def test_a_logistic_trial_keeps_a_given_regularization(fold):
-    problem = TrialProblem([fold])
+    problem = problem_of([fold])
     near = problem.try_squared([KERNELS[0]], None, -8)
     given = problem.try_logistic(near, 0.5)[0]
     assert (given.loss, given.regularization) == ("logistic", 0.5)
@@ -153,7 +160,7 @@ def test_a_logistic_trial_keeps_a_given_regularization(fold):
 
 
 def test_no_regularization_of_the_logistic_loss_is_fitted_twice(fold, monkeypatch):
-    problem, fitted = TrialProblem([fold]), []
+    problem, fitted = problem_of([fold]), []
     near = problem.try_logistic(problem.try_squared([KERNELS[0]], None, -8), None)[0]
     logistic = WhitenedFold.logistic
     monkeypatch.setattr(
@@ -165,7 +172,7 @@ def test_no_regularization_of_the_logistic_loss_is_fitted_twice(fold, monkeypatc
 
 
 def test_scales_are_learned_from_the_training_rows_of_each_fold(fold):
-    trial = TrialProblem([fold, fold]).try_squared([KERNELS[0]], None, -8)[0]
+    trial = problem_of([fold, fold]).try_squared([KERNELS[0]], None, -8)[0]
     scales = trial.learn_scales()
     assert len(scales) == 2
     assert scales[0].shape == (4,)

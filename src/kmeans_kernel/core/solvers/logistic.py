@@ -319,10 +319,9 @@ class LogisticProblem:
             return loss + 0.5 * regularization * float((W * W).sum()), along
 
         x: Array = np.zeros((len(self.mean) + 1) * K)
-        pairs = lbfgs.no_pairs()
         if start is not None:
-            loss_and_slope(self.features, x)
             x = change.variables(start)
+        pairs = lbfgs.no_pairs()
         stages = [(self.features, tolerance)]
         if self.sample is not None:
             stages = [(self.sample, tolerance), (self.features, max(tolerance, _LAST_TOLERANCE))]

@@ -41,6 +41,7 @@ from kmeans_kernel.core.training.search import is_significantly_lower
 from kmeans_kernel.core.training.trials import (
     FIRST_POWER,
     POWERS,
+    Parts,
     Trial,
     TrialFold,
     TrialProblem,
@@ -80,36 +81,6 @@ _NOTICEABLE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
-    """Training rows and held-out rows of each fold, without a map to the sphere.
-
-    Attributes
-    ----------
-    folds : pairs of training rows and held-out rows, in float64, dense
-    n_landmarks : number of landmarks of each fit
-    transform : the feature transform that was applied to the rows; None for none
-    """
-
-    folds: Sequence[tuple[LabelledRows, LabelledRows]]
-    n_landmarks: int
-    transform: FeatureTransform | None = None
-
-    def transformed(self, transform: FeatureTransform | None) -> Parts:
-        """Return the same folds with transformed features."""
-        if transform is None:
-            return self
-        folds = [
-            (_transformed(train, transform), _transformed(test, transform))
-            for train, test in self.folds
-        ]
-        return replace(self, folds=folds, transform=transform)
-
-
-def _transformed(rows: LabelledRows, transform: FeatureTransform) -> LabelledRows:
-    return replace(rows, X=transform.apply(dense(rows.X[:])))
-
-
-@dataclass(frozen=True, eq=False)
 class Searched:
     """The outcome of the search.
 
@@ -146,16 +117,18 @@ class Halving:
         exact = replace(sample, X=dense(sample.X[:]).astype(np.float64, copy=False))
         small, large = self._parts(exact)
         # Shares of the time of the search: without a large problem the rest is short.
-        shares = (0.33, 0.66, 0.9) if small is large else (0.15, 0.33, 0.45)
+        shares = (0.33, 0.66, 0.9, 0.9) if small is large else (0.15, 0.33, 0.45, 0.65)
         plain = self._screen(transforms, small)
         self.run.report(shares[0])
         scaled = self._scale(plain[0], _ROUNDS) if self.config.feature_scales else []
         self.run.report(shares[1])
         survivors = self._try_losses(plain, scaled)
         self.run.report(shares[2])
-        found = self._refine(survivors, small, large)
+        found = survivors if small is large else self._try_on_large(survivors, large)
+        self.run.report(shares[3])
+        best = self._refine(found)
         self.run.report(0.95)
-        return Searched(found, _joint_map(found), self._enough_landmarks(found, large))
+        return Searched(best, _joint_map(best), self._enough_landmarks(best))
 
     def _sample(self, rows: TrainingRows, most: int) -> LabelledRows:
         return stratified_sample(rows, most, self.run.rng)
@@ -206,8 +179,7 @@ class Halving:
             return TrialFold.of(lifted, test.on_sphere(sphere_map), parts.n_landmarks, clusters)
 
         executor = self.run.executor
-        folds = executor.map(build, range(len(parts.folds)))
-        return TrialProblem(folds, parts.transform, executor)
+        return TrialProblem(executor.map(build, range(len(parts.folds))), parts, executor)
 
     def _screen(self, transforms: Sequence[FeatureTransform | None], small: Parts) -> list[Trial]:
         """Try transforms, kernel families and widths on the small problem; the best first."""
@@ -307,10 +279,8 @@ class Halving:
 
     def _rescaled(self, trial: Trial) -> TrialProblem:
         """Return the problem of a trial with feature scales learned by the trial."""
-        folds = trial.problem.folds
-        pairs = [(fold.train, fold.test) for fold in folds]
-        parts = Parts(pairs, folds[0].most_landmarks, trial.problem.transform)
-        return self._problem(parts, trial.learn_scales(), folds)
+        problem = trial.problem
+        return self._problem(problem.parts, trial.learn_scales(), problem.folds)
 
     def _near(self, trial: Trial) -> tuple[Kernel, Sequence[int]]:
         if trial.width is None or not isinstance(self.config.kernel, tuple):
@@ -368,22 +338,21 @@ class Halving:
             return best
         return self.run.executor.map(problem.walk_logistic, best)
 
-    def _refine(self, survivors: Sequence[Trial], small: Parts, large: Parts) -> Trial:
-        """Try the survivors on the large problem, and refine the best of them there."""
+    def _try_on_large(self, survivors: Sequence[Trial], large: Parts) -> list[Trial]:
+        """Try the survivors on the large problem, with the maps learned on the small one."""
         found: list[Trial] = []
         for trial in survivors:
             if found and self.run.is_out_of_time():
                 break
-            if small is large:
-                found.append(trial)
-                continue
             problem = self._same_map(found, trial) or self._problem(
-                large.transformed(trial.problem.transform), trial.problem.scales
+                large.transformed(trial.problem.parts.transform), trial.problem.scales
             )
             found.append(self._refine_lambda(self._try_on(problem, [trial.kernel], trial)[0]))
-        self.run.report(0.65 if small is not large else 0.9)
-        found += map(self._refine_width, _best_of_each_family(found))
-        self.run.report(0.8 if small is not large else 0.92)
+        return found
+
+    def _refine(self, trials: Sequence[Trial]) -> Trial:
+        """Refine widths and feature scales of the best trials, and return the best."""
+        found = [*trials, *map(self._refine_width, _best_of_each_family(trials))]
         first = min(found, key=lambda trial: trial.mean_brier)
         best = self._refine_scales(first)
         plain = [trial for trial in found if _scales(trial) is None]
@@ -410,7 +379,7 @@ class Halving:
         mine = trial.problem
         for problem in (other.problem for other in found):
             same = problem.scales[0] is mine.scales[0]
-            if same and problem.transform is mine.transform:
+            if same and problem.parts.transform is mine.parts.transform:
                 return problem
         return None
 
@@ -446,13 +415,13 @@ class Halving:
         tried = self._try_on(best.problem, _neighbours(best), best)
         return min([best, *tried], key=lambda one: one.mean_brier)
 
-    def _enough_landmarks(self, best: Trial, large: Parts) -> int | None:
+    def _enough_landmarks(self, best: Trial) -> int | None:
         """Try the best trial with a quarter of the landmarks."""
         if not self.config.may_shrink or self.run.is_out_of_time():
             return None
-        fewer = max(len(large.folds[0][0].classes), large.n_landmarks // 4)
-        parts = replace(large.transformed(best.problem.transform), n_landmarks=fewer)
-        problem = self._problem(parts, best.problem.scales)
+        parts = best.problem.parts
+        fewer = max(len(parts.folds[0][0].classes), parts.n_landmarks // 4)
+        problem = self._problem(replace(parts, n_landmarks=fewer), best.problem.scales)
         trial = self._try_on(problem, [best.kernel], best)[0]
         noticeable = trial.mean_brier - best.mean_brier > _NOTICEABLE
         significant = is_significantly_lower(trial.brier, best.brier, problem.weights)
@@ -550,4 +519,4 @@ def _joint_map(trial: Trial) -> SphereMap:
     if trial.problem.scales[0] is not None:
         squares = [one**2 for one in trial.problem.scales if one is not None]
         scales = np.sqrt(np.mean(squares, axis=0))
-    return SphereMap(0.0, scales, trial.problem.transform)
+    return SphereMap(0.0, scales, trial.problem.parts.transform)

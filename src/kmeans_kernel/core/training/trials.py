@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, cast
 
 import numpy as np
 
 from kmeans_kernel.core.arrays.execution import SERIAL, Executor
-from kmeans_kernel.core.arrays.matrices import Array, IntArray
+from kmeans_kernel.core.arrays.matrices import Array, IntArray, dense
 from kmeans_kernel.core.arrays.rows import LabelledRows, water_fill
 from kmeans_kernel.core.arrays.sphere import FeatureTransform
 from kmeans_kernel.core.kernels.kernels import Kernel
@@ -50,6 +50,36 @@ _ROWS_OF_GRADIENTS = 500
 
 
 @dataclass(frozen=True, eq=False)
+class Parts:
+    """Training rows and held-out rows of each fold, without a map to the sphere.
+
+    Attributes
+    ----------
+    folds : pairs of training rows and held-out rows, in float64, dense
+    n_landmarks : number of landmarks of each fit
+    transform : the feature transform that was applied to the rows; None for none
+    """
+
+    folds: Sequence[tuple[LabelledRows, LabelledRows]]
+    n_landmarks: int
+    transform: FeatureTransform | None = None
+
+    def transformed(self, transform: FeatureTransform | None) -> Parts:
+        """Return the same folds with transformed features."""
+        if transform is None:
+            return self
+        folds = [
+            (_transformed(train, transform), _transformed(test, transform))
+            for train, test in self.folds
+        ]
+        return replace(self, folds=folds, transform=transform)
+
+
+def _transformed(rows: LabelledRows, transform: FeatureTransform) -> LabelledRows:
+    return replace(rows, X=transform.apply(dense(rows.X[:])))
+
+
+@dataclass(frozen=True, eq=False)
 class TrialFold:
     """Training and held-out samples of a fold on the unit sphere, and the landmarks.
 
@@ -60,7 +90,6 @@ class TrialFold:
     unit : (n, d) float32 unit rows of both, the training samples first
     landmarks : (m, d) float64 unit rows
     clusters : (n,) the landmark of each training sample
-    most_landmarks : the number of landmarks that was asked for; classes share it evenly
     """
 
     train: LabelledRows
@@ -68,7 +97,6 @@ class TrialFold:
     unit: Array
     landmarks: Array
     clusters: IntArray
-    most_landmarks: int
 
     @classmethod
     def of(
@@ -84,7 +112,7 @@ class TrialFold:
         """
         unit = np.concatenate([train.directions(), test.directions()])
         landmarks, clusters = cluster_classes(unit[: len(train)], train, n_landmarks, near)
-        return cls(train, test, unit.astype(np.float32), landmarks, clusters, n_landmarks)
+        return cls(train, test, unit.astype(np.float32), landmarks, clusters)
 
     @cached_property
     def _cosines(self) -> Array:
@@ -300,14 +328,14 @@ class TrialProblem:
 
     Attributes
     ----------
-    folds : the folds
-    transform : the feature transform of their samples; None for none
+    folds : the folds, on the sphere
+    parts : the rows of the folds before the map to the sphere
     executor : runs trials and folds
     tried : trials of the squared loss so far, by kernel: no candidate is fitted twice
     """
 
     folds: Sequence[TrialFold]
-    transform: FeatureTransform | None = None
+    parts: Parts
     executor: Executor = SERIAL
     tried: dict[Kernel, Trial] = field(default_factory=dict)
 
@@ -364,12 +392,7 @@ class TrialProblem:
 
     def try_logistic(self, near: Sequence[Trial], regularization: float | None) -> list[Trial]:
         """Try the logistic loss with the kernels of other trials, at their λ if it is not given."""
-
-        def at_own(trial: Trial) -> Trial:
-            own = trial.regularization if regularization is None else regularization
-            return self._fit_logistic(trial, trial.power, own)
-
-        return self.executor.map(at_own, near)
+        return self.executor.map(partial(self._fit_logistic, given=regularization), near)
 
     def with_ridge(self, trial: Trial) -> Trial:
         """Return the trial of the squared loss with the same kernel, its λ searched."""
@@ -389,12 +412,16 @@ class TrialProblem:
         for k, value, losses in _walk(None, near.power, 2):
             last = found[-1] if found else near
             fitted = last.loss == "logistic" and last.regularization == value
-            found.append(last if fitted else self._fit_logistic(last, k, value))
+            found.append(last if fitted else self._fit_logistic(replace(last, power=k), value))
             losses.append(found[-1].mean_loss)
         return min(found, key=lambda trial: trial.mean_loss)
 
-    def _fit_logistic(self, near: Trial, power: int, regularization: float) -> Trial:
-        """Fit all folds with the logistic loss, from the solutions of another trial."""
+    def _fit_logistic(self, near: Trial, given: float | None) -> Trial:
+        """Fit all folds with the logistic loss, from the solutions of another trial.
+
+        λ is `given`, or that of the other trial.
+        """
+        regularization = near.regularization if given is None else given
         starts: Sequence[Solution | None] = near.solutions or [None] * len(near.whitened)
         solutions = self.executor.map(
             lambda pair: pair[0].logistic(regularization, pair[1]),
@@ -405,7 +432,6 @@ class TrialProblem:
         )
         return replace(
             near,
-            power=power,
             regularization=regularization,
             loss="logistic",
             scores=scores,
