@@ -10,6 +10,7 @@ from kmeans_kernel.core.solvers import logistic, nystrom
 from kmeans_kernel.core.solvers.logistic import (
     LogisticProblem,
     fit_logistic,
+    log_loss_and_residuals,
     loss_sums,
     unpack_loss_sums,
     whitening_pays,
@@ -43,6 +44,16 @@ def problem(request, rng):
 
 def scores_of(solution, basis, K):
     return K @ basis.dual(solution.coefficients) + solution.intercept
+
+
+def test_log_loss_and_residuals_equal_the_twin(rng):
+    """With one feature for each sample the gradients of the twin are the residuals."""
+    scores, codes = 30 * rng.normal(size=(4, 20)), rng.integers(0, 4, 20)
+    weights = rng.random(20)
+    loss, _, _, by_inner = twin.loss_sums(scores.T, np.zeros(4), np.eye(20), codes, weights)
+    found, residuals = log_loss_and_residuals(scores.copy(), codes, weights)
+    np.testing.assert_allclose(found, loss)
+    np.testing.assert_allclose(residuals.T, by_inner, atol=1e-12)
 
 
 @pytest.mark.parametrize("executor", [SERIAL, ThreadExecutor(2)], ids=["serial", "threads"])
