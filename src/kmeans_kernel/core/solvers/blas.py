@@ -79,22 +79,12 @@ def _divide_rows(lower: Array, rows: Array) -> None:
     """
     m = len(lower)
     if m <= _INVERTED:
-        rows[:] = rows @ _inverse(lower).astype(rows.dtype, copy=False).T
+        rows[:] = rows @ invert_lower(lower.astype(np.float64)).astype(rows.dtype, copy=False).T
         return
     half = m // 2
     _divide_rows(lower[:half, :half], rows[:, :half])
     rows[:, half:] -= rows[:, :half] @ lower[half:, :half].T
     _divide_rows(lower[half:, half:], rows[:, half:])
-
-
-def _inverse(lower: Array) -> Array:
-    """Return the float64 inverse of the lower triangle of a matrix: trtri."""
-    inverse = np.array(np.tril(lower), dtype=np.float64, order="F")
-    n, info = len(inverse), ctypes.c_int()
-    _routine("trtri", inverse.dtype)(
-        b"L", b"N", _int(n), _pointer(inverse), _leading(inverse), ctypes.byref(info)
-    )
-    return inverse
 
 
 def subtract_square(tile: Array, left: Array) -> None:
@@ -136,6 +126,19 @@ def solve_lower(lower: Array, V: Array, *, transposed: bool = False) -> Array:
     out = np.array(V, dtype=lower.dtype, order="F")
     divide_from_left(np.asfortranarray(lower), out, transposed=transposed)
     return out
+
+
+def invert_lower(lower: Array) -> Array:
+    """Return the inverse of the lower triangle of a matrix, in its type and in Fortran order: trtri.
+
+    The strict upper triangle of the result is zero.
+    """
+    inverse = np.array(np.tril(lower), order="F")
+    info = ctypes.c_int()
+    _routine("trtri", inverse.dtype)(
+        b"L", b"N", _int(len(inverse)), _pointer(inverse), _leading(inverse), ctypes.byref(info)
+    )
+    return inverse
 
 
 @cache

@@ -55,6 +55,10 @@ _SMALL_LANDMARKS, _LARGE_LANDMARKS = 100, 250
 _SMALL_PER_CLASS, _LARGE_PER_CLASS = 4, 12
 _SHARE_OF_ROWS = 0.3
 
+# Where the large problem has the rows of the small one and at most this many times its landmarks,
+# it is the only one: two would cost more than they save.
+_MUCH_LARGER = 2.1
+
 # Folds: number of parts, and number of parts that are held out in turn, up to so many rows. Many
 # where rows are few, a fit is cheap and a single part would say little.
 _FOLDS = ((800, 3, 3), (1500, 3, 2), (np.inf, 4, 1))
@@ -143,7 +147,7 @@ class Halving:
             # Held-out rows are cheap, and make the comparisons sharper: all of them are kept.
             folds = [(self._thin(train, share), test) for train, test in folds]
         fewer = self._landmarks(folds, _SMALL_LANDMARKS, _SMALL_PER_CLASS)
-        if len(sample) <= _SMALL_ROWS and fewer == large.n_landmarks:
+        if len(sample) <= _SMALL_ROWS and large.n_landmarks <= _MUCH_LARGER * fewer:
             return large, large
         return Parts(folds, fewer), large
 
