@@ -81,6 +81,7 @@ TWINS = {
         "subtract_product": "core/solvers/test_blas.py",
         "cholesky_lower": "core/solvers/test_blas.py",
         "solve_lower": "core/solvers/test_blas.py",
+        "invert_lower": "cholesky.divide_from_left",
     },
     "solvers.lbfgs": {"minimize": "core/solvers/test_lbfgs.py"},
     "solvers.cholesky": {

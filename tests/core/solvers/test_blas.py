@@ -8,6 +8,7 @@ from kmeans_kernel.core.solvers.blas import (
     divide_from_left,
     divide_from_right,
     factor_tile,
+    invert_lower,
     solve_lower,
     subtract_product,
     subtract_square,
@@ -61,7 +62,7 @@ def test_factor_tile_equals_the_twin(dtype, tolerance, rng):
     assert not factor_tile(inside(H, dtype)[1])
 
 
-@pytest.mark.parametrize("n", [1, 3])
+@pytest.mark.parametrize("n", [1, 3, 40])
 @pytest.mark.parametrize("transposed", [False, True])
 def test_divide_from_left_equals_the_twin(dtype, tolerance, transposed, n, rng):
     L, triangle = lower(rng, dtype)
@@ -71,6 +72,34 @@ def test_divide_from_left_equals_the_twin(dtype, tolerance, transposed, n, rng):
     divide = twin.divide_from_left_transposed if transposed else twin.divide_from_left
     np.testing.assert_allclose(panel.T, [divide(L, column) for column in P.T], atol=tolerance)
     assert_ones_outside(whole, panel)
+
+
+@pytest.mark.parametrize("m", [1, 127, 128, 129, 300])
+def test_many_columns_are_divided_as_accurately_as_few(m, dtype, rng):
+    """Landmarks that nearly coincide: the diagonal of L falls to the root of the nugget."""
+    U = np.concatenate([rng.normal(size=(m, 3)), np.ones((m, 1))], axis=1)
+    U /= np.linalg.norm(U, axis=1, keepdims=True)
+    nugget = 1e-7 if dtype == np.float32 else 1e-8
+    L = np.linalg.cholesky(np.exp(U @ U.T - 1) + nugget * np.eye(m))
+    P = np.exp(rng.normal(size=(50, 4)) @ U.T / 3)
+    expected = np.linalg.solve(L, P.T)
+    garbage = np.asfortranarray(L + np.triu(np.ones((m, m)), 1), dtype=dtype)
+    many, few = (np.asfortranarray(P.T, dtype=dtype) for _ in range(2))
+    divide_from_left(garbage, many, transposed=False)
+    for column in range(50):
+        divide_from_left(garbage, few[:, column : column + 1], transposed=False)
+    scale = np.abs(expected).max()
+    bound = max(2 * np.abs(few - expected).max() / scale, 10 * np.finfo(dtype).eps)
+    assert np.abs(many - expected).max() / scale <= bound
+
+
+def test_the_inverse_of_a_triangle_equals_the_twin(dtype, tolerance, rng):
+    L, triangle = lower(rng, dtype)
+    columns = [twin.divide_from_left(L, column) for column in np.eye(6)]
+    found = invert_lower(triangle)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found.T, columns, atol=tolerance)
+    np.testing.assert_array_equal(np.triu(found, 1), 0)
 
 
 @pytest.mark.parametrize("n", [0, 1, 3])
