@@ -59,6 +59,8 @@ WAYS: dict[str, dict[str, Any]] = {
     "the width of the best kernel of one family refined": {
         "halving._best_of_each_family": lambda found: [min(found, key=lambda one: one.mean_brier)]
     },
+    "both kernel families refined, however far behind": {"halving._HOPELESS": np.inf},
+    "two problems, however small the table": {"halving._MUCH_LARGER": 1.0},
 }
 
 

@@ -129,7 +129,7 @@ def solve_lower(lower: Array, V: Array, *, transposed: bool = False) -> Array:
 
 
 def invert_lower(lower: Array) -> Array:
-    """Return the inverse of the lower triangle of a matrix, in its type and in Fortran order: trtri.
+    """Return the inverse of the lower triangle of a matrix, in Fortran order: trtri.
 
     The strict upper triangle of the result is zero.
     """

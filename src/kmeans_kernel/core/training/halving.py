@@ -79,6 +79,10 @@ _ALIKE = 1.25
 _LOGISTIC_WIDTHS, _LOGISTIC_POWER = (0, -3), -3
 
 
+# A kernel family that is worse by more than so many standard errors is not refined. Dropped at one,
+# on 70 splits of development tables: 14 % less time, errors higher by 0.03 ± 0.02 %.
+_HOPELESS = 2.0
+
 # Brier scores that differ by less are as good: where classes are told apart without error, tiny
 # differences may be significant.
 _NOTICEABLE = 1e-3
@@ -476,9 +480,15 @@ def _smooth_if_as_good(trial: Trial) -> Trial:
 
 
 def _best_of_each_family(trials: Sequence[Trial]) -> list[Trial]:
-    """Return the best trial with each kernel family, by Brier score."""
+    """Return the best trial with each kernel family, by Brier score, if it has a chance to win."""
     ranked = sorted(trials, key=lambda trial: trial.mean_brier)
-    return list({trial.kernel.name: trial for trial in reversed(ranked)}.values())
+    best, weights = ranked[0], ranked[0].problem.weights
+    found = {trial.kernel.name: trial for trial in reversed(ranked)}.values()
+    return [
+        trial
+        for trial in found
+        if not is_significantly_lower(trial.brier, best.brier, weights, _HOPELESS)
+    ]
 
 
 def _beyond(best: Trial, widths: Sequence[int | None]) -> list[Kernel]:

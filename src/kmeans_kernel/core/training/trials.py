@@ -48,6 +48,9 @@ _TRIAL_STEPS, _TRIAL_TOLERANCE = 25, 3e-4
 # Number of rows over which the gradients of a trial are averaged.
 _ROWS_OF_GRADIENTS = 500
 
+# Feature scales are rounded to so many steps for each factor of two.
+_SCALES_PER_OCTAVE = 64
+
 
 @dataclass(frozen=True, eq=False)
 class Parts:
@@ -257,7 +260,17 @@ class WhitenedFold:
             classes=train.classes,
         )
         some = np.arange(0, len(train), -(-len(train) // _ROWS_OF_GRADIENTS))
-        return learn_scales(model, train.X[some], train.row_weights[some])
+        return on_grid(learn_scales(model, train.X[some], train.row_weights[some]))
+
+
+def on_grid(scales: Array) -> Array:
+    """Return feature scales rounded to powers of 2^(1/64), with a mean square of one.
+
+    They are learned from float32 features, whose rounding depends on the order of the rows and on
+    the processor; rounded, they do not.
+    """
+    rounded = 2.0 ** (np.round(np.log2(scales) * _SCALES_PER_OCTAVE) / _SCALES_PER_OCTAVE)
+    return np.asarray(rounded * np.sqrt(len(rounded) / (rounded @ rounded)))
 
 
 @dataclass(frozen=True, eq=False)
