@@ -223,6 +223,18 @@ def test_other_processes_are_noticed():
     assert default_fit.busy([{"other_cores": 0.1}]) == ""
 
 
+def test_a_row_is_measured_again_while_the_host_withholds_cores(monkeypatch):
+    """The second try is the quietest: withheld seconds are 100, 1 and 50 at a busy first try."""
+    clock = iter([0.0, 100.0, 100.0, 101.0, 101.0, 151.0] + [1000.0 * k for k in range(1, 9)])
+    monkeypatch.setattr(defaults, "machine_seconds", lambda: (0.0, next(clock)))
+    monkeypatch.setattr(defaults, "perf_counter", iter(float(k) for k in range(99)).__next__)
+    tries = []
+    row = defaults.with_other_cores(lambda job: {"try": tries.append(job) or len(tries)})({})
+    assert row["try"] == 2
+    assert row["stolen_cores"] == 1.0
+    assert len(tries) == defaults.MOST_TRIES
+
+
 def test_pictures_are_drawn():
     rng = np.random.default_rng(0)
     rows = [
