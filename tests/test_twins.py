@@ -115,6 +115,7 @@ TWINS = {
         "sample_equations": "nystrom.normal_equations",
     },
     "training.trials": {
+        "on_grid": "core/training/test_trials.py",
         "cluster_classes": "spherical_kmeans.cluster",
         "lloyd": "spherical_kmeans.cluster",
     },

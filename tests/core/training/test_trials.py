@@ -14,6 +14,7 @@ from kmeans_kernel.core.training.trials import (
     cluster_classes,
     kernel_at,
     lloyd,
+    on_grid,
 )
 from kmeans_kernel.utils.threads import ThreadExecutor
 from tests.reference import logistic as logistic_twin
@@ -182,3 +183,14 @@ def test_scales_are_learned_from_the_training_rows_of_each_fold(fold):
 def test_widths_are_powers_of_two():
     assert kernel_at(Gaussian(7.0), 3) == Gaussian(4.0)
     assert kernel_at(Laplacian(7.0), -1) == Laplacian(0.25)
+
+
+def test_feature_scales_on_a_grid_hide_rounding(rng):
+    """Ratios are powers of 2^(1/64), at most half a step from the given ones."""
+    scales = np.exp(rng.normal(size=7))
+    found = on_grid(scales)
+    np.testing.assert_allclose((found**2).mean(), 1.0)
+    steps = 64 * np.log2(found / found[0])
+    np.testing.assert_allclose(steps, np.round(steps), atol=1e-9)
+    assert np.abs(np.diff(64 * np.log2(found / scales))).max() <= 1.0
+    np.testing.assert_array_equal(on_grid(found * (1 + 1e-7 * rng.normal(size=7))), on_grid(found))
