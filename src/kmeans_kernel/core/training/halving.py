@@ -57,7 +57,7 @@ _SHARE_OF_ROWS = 0.3
 
 # Where the large problem has the rows of the small one and at most this many times its landmarks,
 # it is the only one: two would cost more than they save.
-_MUCH_LARGER = 2.1
+_MUCH_LARGER = 1.5
 
 # Folds: number of parts, and number of parts that are held out in turn, up to so many rows. Many
 # where rows are few, a fit is cheap and a single part would say little.
