@@ -342,34 +342,31 @@ def within_limit(path: Path, job: dict[str, Any], limit: float = LIMIT_SECONDS) 
         return {"over_limit_seconds": limit}
 
 
-def with_other_cores(
-    run: Callable[[dict[str, Any]], dict[str, Any]],
-) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """Return `run`, its row with the number of cores that were busy with others or withheld.
+def with_load(
+    run: Callable[[dict[str, Any]], dict[str, Any]], job: dict[str, Any]
+) -> dict[str, Any]:
+    """Measure a row, with the number of cores that others kept busy or the host withheld."""
+    begin, (busy, stolen), own = perf_counter(), machine_seconds(), own_seconds()
+    row = run(job)
+    seconds, (busy_after, stolen_after) = perf_counter() - begin, machine_seconds()
+    others = (busy_after - busy) - (own_seconds() - own)
+    return {
+        **row,
+        "other_cores": round(max(others / seconds, 0.0), 2),
+        "stolen_cores": round((stolen_after - stolen) / seconds, 2),
+    }
 
-    A row with much withheld is measured again, and the one with the least is kept.
-    """
 
-    def watched(job: dict[str, Any]) -> dict[str, Any]:
-        begin, (busy, stolen), own = perf_counter(), machine_seconds(), own_seconds()
-        row = run(job)
-        seconds, (busy_after, stolen_after) = perf_counter() - begin, machine_seconds()
-        others = (busy_after - busy) - (own_seconds() - own)
-        return {
-            **row,
-            "other_cores": round(max(others / seconds, 0.0), 2),
-            "stolen_cores": round((stolen_after - stolen) / seconds, 2),
-        }
-
-    def quietest(job: dict[str, Any]) -> dict[str, Any]:
-        best = watched(job)
-        for _ in range(MOST_TRIES - 1):
-            if best["stolen_cores"] <= MOST_STOLEN:
-                break
-            best = min(best, watched(job), key=lambda row: row["stolen_cores"])
-        return best
-
-    return quietest
+def least_stolen(
+    run: Callable[[dict[str, Any]], dict[str, Any]], job: dict[str, Any]
+) -> dict[str, Any]:
+    """Measure a row again while the host withholds cores; keep the one with the least of that."""
+    best = with_load(run, job)
+    for _ in range(MOST_TRIES - 1):
+        if best["stolen_cores"] <= MOST_STOLEN:
+            break
+        best = min(best, with_load(run, job), key=lambda row: row["stolen_cores"])
+    return best
 
 
 def machine_seconds() -> tuple[float, float]:
@@ -454,7 +451,7 @@ def main() -> None:
         run = partial(within_limit, path)
         if part != "growth":
             run = partial(in_fresh_process, "benchmarks.defaults")
-        run_jobs(path, jobs(part, quick=options.quick), with_other_cores(run), PACKAGES)
+        run_jobs(path, jobs(part, quick=options.quick), partial(least_stolen, run), PACKAGES)
         if part == "tables":
             print_summary(read_rows(path))
 

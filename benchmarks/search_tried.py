@@ -23,7 +23,8 @@ import numpy as np
 from benchmarks.contest import RESULTS
 from experiments import tables
 from kmeans_kernel import KMeansKernelClassifier
-from kmeans_kernel.core.training import halving, trials
+from kmeans_kernel.core.solvers import logistic
+from kmeans_kernel.core.training import halving, trials, tuning
 from kmeans_kernel.report._records import run_jobs
 
 FILE = RESULTS / "search_tried.json"
@@ -60,14 +61,18 @@ WAYS: dict[str, dict[str, Any]] = {
         "halving._best_of_each_family": lambda found: [min(found, key=lambda one: one.mean_brier)]
     },
     "both kernel families refined, however far behind": {"halving._HOPELESS": np.inf},
+    "kernel families refined if within one standard error": {"halving._HOPELESS": 1.0},
     "two problems, however small the table": {"halving._MUCH_LARGER": 1.0},
+    "one problem for tables of up to about 1000 rows": {"halving._MUCH_LARGER": 2.1},
+    "representatives at most 35 % of the rows": {"tuning._SHARE_OF_ROWS": 0.35},
+    "final logistic fit to a tolerance of 1e-5": {"logistic.TOLERANCE": 1e-5},
 }
 
 
 @contextmanager
 def changed(constants: dict[str, Any]) -> Iterator[None]:
     """Change constants of the search for the duration of the context."""
-    modules = {"halving": halving, "trials": trials}
+    modules = {"halving": halving, "trials": trials, "tuning": tuning, "logistic": logistic}
     places = [(modules[path.split(".")[0]], path.split(".")[1]) for path in constants]
     before = [getattr(module, name) for module, name in places]
     for (module, name), value in zip(places, constants.values(), strict=True):

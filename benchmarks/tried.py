@@ -22,10 +22,11 @@ from kmeans_kernel.core.clustering.assignment import assign
 from kmeans_kernel.core.clustering.spherical_kmeans import cluster
 from kmeans_kernel.core.kernels.gram import ExactGram, gram_matrix
 from kmeans_kernel.core.kernels.kernels import Polynomial
+from kmeans_kernel.core.solvers import blas
 from kmeans_kernel.core.solvers.dual import solve_on_representatives
 from kmeans_kernel.data import load_mnist
 from kmeans_kernel.report._records import run_jobs
-from kmeans_kernel.utils.threads import ThreadExecutor
+from kmeans_kernel.utils.threads import ThreadExecutor, one_blas_thread
 
 REPEATS = 3
 
@@ -167,6 +168,28 @@ def conjugate_gradients(mnist: Bunch, name: str, m: int, rank: int = 1500) -> Ti
     return factored, iterated
 
 
+def triangular_products(m: int, n: int, times: int) -> Timed:
+    """Divide n columns by a float32 triangle of order m: by trsm, or by inverted blocks, on a core.
+
+    This is how kernel values are whitened.
+    """
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(2 * m, m))
+    triangle = np.asfortranarray(np.linalg.cholesky(A.T @ A), dtype=np.float32)
+    columns = np.asfortranarray(rng.normal(size=(m, n)), dtype=np.float32)
+
+    def divide(fewest: int) -> None:
+        kept, blas._MANY_COLUMNS = blas._MANY_COLUMNS, fewest
+        try:
+            with one_blas_thread(wanted=True):
+                for _ in range(times):
+                    blas.solve_lower(triangle, columns)
+        finally:
+            blas._MANY_COLUMNS = kept
+
+    return lambda: divide(n + 1), lambda: divide(1)
+
+
 # idea, on what, whether it was kept, how it is timed
 IDEAS: list[tuple[str, str, str, Callable[[Bunch], Timed]]] = [
     ("bounds on angles", "K-means, one class, raw, Q = 1000", "yes",
@@ -181,6 +204,10 @@ IDEAS: list[tuple[str, str, str, Callable[[Bunch], Timed]]] = [
      "no", lambda mnist: tail_bound(mnist, "raw_fft", 1000)),
     ("conjugate gradients", "kernel and solve, raw + FFT, m = 10,000", "no",
      lambda mnist: conjugate_gradients(mnist, "raw_fft", 10_000)),
+    ("triangular solve by products", "100 solves of order 100, 2000 columns", "yes",
+     lambda _: triangular_products(100, 2000, 100)),
+    ("triangular solve by products", "one solve of order 2000, 4000 columns", "yes",
+     lambda _: triangular_products(2000, 4000, 1)),
 ]  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from scipy.special import softmax
+from scipy.special import log_softmax, softmax
 
 from kmeans_kernel.core.arrays.execution import SERIAL
 from kmeans_kernel.core.arrays.rows import LabelledRows
@@ -54,6 +54,16 @@ def test_log_loss_and_residuals_equal_the_twin(rng):
     found, residuals = log_loss_and_residuals(scores.copy(), codes, weights)
     np.testing.assert_allclose(found, loss)
     np.testing.assert_allclose(residuals.T, by_inner, atol=1e-12)
+
+
+def test_hopeless_classes_leave_no_subnormal_residuals(rng):
+    """Scores that differ by hundreds: the loss is exact, and float32 products stay fast."""
+    scores, codes = 300 * rng.normal(size=(4, 50)), rng.integers(0, 4, 50)
+    found, residuals = log_loss_and_residuals(scores.copy(), codes, np.ones(50))
+    np.testing.assert_allclose(found, -log_softmax(scores, axis=0)[codes, np.arange(50)].sum())
+    np.testing.assert_allclose(residuals, softmax(scores, axis=0) - np.eye(4)[:, codes], atol=1e-12)
+    rounded = np.abs(residuals.astype(np.float32))
+    assert (rounded[rounded > 0] >= np.finfo(np.float32).tiny).all()
 
 
 @pytest.mark.parametrize("executor", [SERIAL, ThreadExecutor(2)], ids=["serial", "threads"])

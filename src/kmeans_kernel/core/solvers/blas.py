@@ -56,7 +56,7 @@ def divide_from_right(lower: Array, panel: Array) -> None:
 def divide_from_left(lower: Array, panel: Array, *, transposed: bool) -> None:
     """Replace a Fortran-ordered panel P by L⁻¹ P, or by L⁻ᵀ P if `transposed`.
 
-    LAPACK's trsm; for many columns, products with inverted diagonal blocks.
+    BLAS's trsm; for many columns, products with inverted diagonal blocks.
     """
     m, n = panel.shape
     if n >= _MANY_COLUMNS and not transposed:
@@ -72,10 +72,10 @@ def divide_from_left(lower: Array, panel: Array, *, transposed: bool) -> None:
 def _divide_rows(lower: Array, rows: Array) -> None:
     """Replace rows P, in C order, by P L⁻ᵀ, by halving L.
 
-    OpenBLAS's trsm reaches a tenth of the speed of its products at order 100, and three quarters at
-    2000. Here all is products but for the inverses of small diagonal blocks, which are float64. The
-    error is that of a triangular solve times the condition number of a diagonal block at most
-    (N. J. Higham, "Accuracy and Stability of Numerical Algorithms", 2002, section 14.2).
+    OpenBLAS's trsm is slower than its products, much slower at small orders: benchmarks/tried.py.
+    Here all is products but for the inverses of small diagonal blocks, which are float64. The error
+    is at most that of a triangular solve times the condition number of a diagonal block (N. J.
+    Higham, "Accuracy and Stability of Numerical Algorithms", 2002, chapter 14).
     """
     m = len(lower)
     if m <= _INVERTED:
@@ -115,10 +115,15 @@ def cholesky_lower(A: Array) -> Array | None:
     factor = np.array(A.T if A.flags.c_contiguous else A, order="F")
     if not factor_tile(factor) or not np.isfinite(factor.diagonal()).all():
         return None
-    for columns in blocks_of(len(factor), _TRIANGLE):
-        factor[: columns.start, columns] = 0.0
-        factor[columns, columns] = np.tril(factor[columns, columns])
+    _clear_upper(factor)
     return factor
+
+
+def _clear_upper(A: Array) -> None:
+    """Set the strict upper triangle of a Fortran-ordered matrix to zero, in place."""
+    for columns in blocks_of(len(A), _TRIANGLE):
+        A[: columns.start, columns] = 0.0
+        A[columns, columns] = np.tril(A[columns, columns])
 
 
 def solve_lower(lower: Array, V: Array, *, transposed: bool = False) -> Array:
@@ -133,7 +138,8 @@ def invert_lower(lower: Array) -> Array:
 
     The strict upper triangle of the result is zero.
     """
-    inverse = np.array(np.tril(lower), order="F")
+    inverse = np.array(lower, order="F")
+    _clear_upper(inverse)
     info = ctypes.c_int()
     _routine("trtri", inverse.dtype)(
         b"L", b"N", _int(len(inverse)), _pointer(inverse), _leading(inverse), ctypes.byref(info)

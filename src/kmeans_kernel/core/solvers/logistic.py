@@ -25,7 +25,7 @@ from kmeans_kernel.core.arrays.execution import SERIAL, Executor
 from kmeans_kernel.core.arrays.matrices import Array, IntArray
 from kmeans_kernel.core.arrays.rows import LabelledRows, TrainingRows, stratified_sample
 from kmeans_kernel.core.solvers import lbfgs
-from kmeans_kernel.core.solvers.blas import invert_lower
+from kmeans_kernel.core.solvers.blas import invert_lower, solve_lower
 from kmeans_kernel.core.solvers.nystrom import (
     STORED_UP_TO,
     FeatureBlocks,
@@ -33,7 +33,6 @@ from kmeans_kernel.core.solvers.nystrom import (
     NystromBasis,
     Solution,
     block_equations,
-    divide_by,
     factor_with_ridge,
     float32_kernel_blocks,
     held_whitened_blocks,
@@ -45,8 +44,8 @@ from kmeans_kernel.core.solvers.nystrom import (
 from kmeans_kernel.core.solvers.preconditioner import estimate_covariance, sample_equations
 
 # L-BFGS stops when a step lowers the loss by less than this share of the loss at the start. Further
-# steps change scores whose sign is decided; held-out samples are predicted no better: on 26 splits
-# of development tables 1e-5 gave the same errors, and log-losses higher by 0.002 ± 0.001.
+# steps change scores whose sign is decided; held-out samples are predicted no better:
+# benchmarks/search_tried.py.
 TOLERANCE = 3e-5
 
 MOST_STEPS = 100
@@ -175,14 +174,12 @@ class Preconditioner:
     Attributes
     ----------
     mean : (m,) mean of the features
-    triangle : (m, m) R, lower
-    inverse : (m, m) R⁻¹; it may be rounded, since the gradient of the variables stays exact.
-        Products with it take a fifth of the time of triangular solves with few columns
+    inverse : (m, m) R⁻¹, lower; it may be rounded, since the gradient of the variables stays exact.
+        Products with it are faster than triangular solves with few columns
     root : √h
     """
 
     mean: Array
-    triangle: Array
     inverse: Array
     root: float
 
@@ -199,7 +196,7 @@ class Preconditioner:
         hessian = (1 - 1 / K) / K
         triangle = factor_with_ridge(covariance * hessian, regularization)
         inverse = invert_lower(triangle.astype(dtype, copy=False))
-        return cls(mean, triangle, inverse, float(np.sqrt(hessian)))
+        return cls(mean, inverse, float(np.sqrt(hessian)))
 
     def coefficients(self, variables: Array) -> tuple[Array, Array]:
         """Return the (m, K) coefficients and the (K,) intercept of features as they are."""
@@ -211,7 +208,8 @@ class Preconditioner:
         """Return the variables of a solution, flat."""
         W = solution.coefficients
         centred = solution.intercept + self.mean @ W
-        return np.vstack([self.triangle.T @ W, centred * self.root]).ravel()
+        B = solve_lower(self.inverse, W, transposed=True)
+        return np.vstack([B, centred * self.root]).ravel()
 
     def gradient(self, slope: Array, bias: Array) -> Array:
         """Return the gradient with respect to the variables, flat.
@@ -308,17 +306,17 @@ class LogisticProblem:
         if self.slopes is None:
             return np.zeros((len(self.mean), 1))
         change = Preconditioner.of(self.mean, self.covariance, self.n_classes, regularization)
-        return divide_by(change.triangle, self.slopes)
+        return np.asarray(change.inverse.T @ (change.inverse @ self.slopes))
 
     def solve(
         self,
         regularization: float,
         start: Solution | None = None,
-        tolerance: float = TOLERANCE,
+        tolerance: float | None = None,
         most_steps: int = MOST_STEPS,
     ) -> Solution:
-        """Solve for one λ, from zero or from another solution."""
-        K = self.n_classes
+        """Solve for one λ, from zero or from another solution; `tolerance` is TOLERANCE if None."""
+        K, tolerance = self.n_classes, TOLERANCE if tolerance is None else tolerance
         change = Preconditioner.of(self.mean, self.covariance, K, regularization, self.precision)
         lengths = []  # of the gradients
 
