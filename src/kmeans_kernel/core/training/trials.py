@@ -266,8 +266,8 @@ class WhitenedFold:
 def on_grid(scales: Array) -> Array:
     """Return feature scales rounded to powers of 2^(1/64), with a mean square of one.
 
-    They are learned from float32 features, whose rounding errors depend on the order of the rows and
-    on the processor. On the grid these errors vanish, but for a scale halfway between two points.
+    They are learned from float32 features, whose rounding errors depend on the order of the rows
+    and on the processor. On the grid these errors vanish, but for a scale halfway between points.
     """
     rounded = 2.0 ** (np.round(np.log2(scales) * _SCALES_PER_OCTAVE) / _SCALES_PER_OCTAVE)
     return np.asarray(rounded * np.sqrt(len(rounded) / (rounded @ rounded)))
