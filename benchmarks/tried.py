@@ -8,15 +8,19 @@ dropped lives here, so that the figures can be checked and a better try can begi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh, solve_triangular
+from sklearn.datasets import make_classification
 from sklearn.utils import Bunch
 
 from benchmarks.contest import RESULTS, median_seconds
-from kmeans_kernel import paper
+from kmeans_kernel import KMeansKernelClassifier, paper
 from kmeans_kernel.core.clustering import spherical_kmeans as _spherical_kmeans
 from kmeans_kernel.core.clustering.assignment import assign
 from kmeans_kernel.core.clustering.spherical_kmeans import cluster
@@ -26,6 +30,7 @@ from kmeans_kernel.core.solvers import blas
 from kmeans_kernel.core.solvers.dual import solve_on_representatives
 from kmeans_kernel.data import load_mnist
 from kmeans_kernel.report._records import run_jobs
+from kmeans_kernel.utils import threads
 from kmeans_kernel.utils.threads import ThreadExecutor, one_blas_thread
 
 REPEATS = 3
@@ -190,6 +195,37 @@ def triangular_products(m: int, n: int, times: int) -> Timed:
     return lambda: divide(n + 1), lambda: divide(1)
 
 
+@contextmanager
+def busy(n_processes: int) -> Iterator[None]:
+    """Keep processes busy beside the work inside, as a shared machine does."""
+    beside = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(n_processes)
+    ]
+    try:
+        yield
+    finally:
+        for process in beside:
+            process.kill()
+            process.wait()
+
+
+def one_blas_thread_each(n: int, d: int, n_classes: int, n_busy: int) -> Timed:
+    """Fit with the defaults: BLAS with its threads, or with one in each of ours."""
+    X, y = make_classification(
+        n, d, n_informative=8, n_classes=n_classes, flip_y=0.05, random_state=0
+    )
+
+    def fit(least: float) -> None:
+        kept, threads._WORTH_BLAS_THREADS = threads._WORTH_BLAS_THREADS, least
+        try:
+            with busy(n_busy):
+                KMeansKernelClassifier(random_state=0).fit(X, y)
+        finally:
+            threads._WORTH_BLAS_THREADS = kept
+
+    return lambda: fit(0.0), lambda: fit(np.inf)
+
+
 # idea, on what, whether it was kept, how it is timed
 IDEAS: list[tuple[str, str, str, Callable[[Bunch], Timed]]] = [
     ("bounds on angles", "K-means, one class, raw, Q = 1000", "yes",
@@ -208,6 +244,14 @@ IDEAS: list[tuple[str, str, str, Callable[[Bunch], Timed]]] = [
      lambda _: triangular_products(100, 2000, 100)),
     ("triangular solve by products", "one solve of order 2000, 4000 columns", "yes",
      lambda _: triangular_products(2000, 4000, 1)),
+    ("one BLAS thread in each of ours", "default fit, 2000 × 12, three classes", "yes",
+     lambda _: one_blas_thread_each(2000, 12, 3, 0)),
+    ("one BLAS thread in each of ours", "the same beside two busy processes", "yes",
+     lambda _: one_blas_thread_each(2000, 12, 3, 2)),
+    ("one BLAS thread in each of ours", "default fit, 4000 × 30, six classes", "yes",
+     lambda _: one_blas_thread_each(4000, 30, 6, 0)),
+    ("one BLAS thread in each of ours", "4000 × 30 beside two busy processes", "yes",
+     lambda _: one_blas_thread_each(4000, 30, 6, 2)),
 ]  # fmt: skip
 
 

@@ -167,6 +167,18 @@ def test_little_work_gets_one_thread():
         assert blas_threads() == {1}
     with threads_for(1e12) as executor:
         assert executor.count == 2
+        assert blas_threads() == {2}
+
+
+@pytest.mark.parametrize(("n_jobs", "count"), [(None, 2), (2, 2), (-1, 2), (1, 1)])
+def test_middling_work_gets_threads_with_one_blas_thread_each(n_jobs, count):
+    """BLAS's own threads wait for each other in busy loops if a core is taken by others."""
+    with threads_for(1e10, n_jobs) as executor:
+        assert executor.count == count
+        assert blas_threads() == {1}
+        together = threading.Barrier(count, timeout=10)
+        executor.map(lambda _: together.wait(), range(count))
+        assert executor.map(lambda _: frozenset(blas_threads()), range(4)) == [frozenset({1})] * 4
 
 
 def test_a_session_keeps_threads_for_many_calls():

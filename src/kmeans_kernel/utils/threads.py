@@ -21,6 +21,10 @@ from kmeans_kernel.core.arrays.execution import R, T
 # Below this many operations the overhead of threads exceeds their gain.
 _WORTH_THREADS = 2e9
 
+# Below this many, matrices are so small that BLAS's own threads gain little by sharing one, and
+# lose much where other processes use the cores too: they wait for each other in busy loops.
+_WORTH_BLAS_THREADS = 1e11
+
 # Held by the executor that has limited BLAS to one thread. The limit is one number for the whole
 # process, so a second executor, in another thread or nested in a piece of work, runs serially.
 _blas_limit_lock = Lock()
@@ -105,17 +109,23 @@ def threads_for(operations: float, n_jobs: int | None = None) -> Iterator[Thread
     `n_jobs` is as in scikit-learn: −1 for all cores; None for the number of threads of BLAS. For
     few operations the executor is serial and BLAS is limited to one thread: NumPy and SciPy each
     bring a BLAS with its own threads, which spin for a while after their work, and slow each other
-    down where work is short.
+    down where work is short. For a middling number the executor has its threads, and BLAS still has
+    one.
     """
     if operations < _WORTH_THREADS or n_jobs == 1:
         with one_blas_thread(wanted=True):
             yield ThreadExecutor(1)
-    elif n_jobs is None:
-        yield ThreadExecutor()
+        return
+    count = blas_threads()
+    if n_jobs is not None:
+        count = min(effective_n_jobs(n_jobs), count)
+    executor = ThreadExecutor(count)
+    if operations < _WORTH_BLAS_THREADS:
+        with executor.session():
+            yield executor
     else:
-        count = min(effective_n_jobs(n_jobs), blas_threads())
-        with _blas().limit(limits=count):
-            yield ThreadExecutor(count)
+        with _blas().limit(limits=None if n_jobs is None else count):
+            yield executor
 
 
 def effective_n_jobs(n_jobs: int) -> int:
