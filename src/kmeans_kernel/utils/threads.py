@@ -23,7 +23,7 @@ _WORTH_THREADS = 2e9
 
 # Below this many, matrices are so small that BLAS's own threads gain little by sharing one, and
 # lose much where other processes use the cores too: they wait for each other in busy loops.
-_WORTH_BLAS_THREADS = 1e11
+_WORTH_BLAS_THREADS = 5e10
 
 # Held by the executor that has limited BLAS to one thread. The limit is one number for the whole
 # process, so a second executor, in another thread or nested in a piece of work, runs serially.
