@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from kmeans_kernel import KMeansKernelClassifier, paper
 from kmeans_kernel.data import load_digits
+from kmeans_kernel.estimators._parameters import config_of
 from tests.reference import dual as naive_lssvm
 from tests.reference import kernels as naive_kernels
 from tests.reference import model as naive_model
@@ -485,3 +486,29 @@ def test_iris():
     X, y = load_iris(return_X_y=True)
     model = make_pipeline(StandardScaler(), KMeansKernelClassifier(10, random_state=0))
     assert cross_val_score(model, X, y).mean() > 0.93
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "each"),
+    [(2, 1000), (10, 200), (20, 100), (40, 100), (100, 40), (1000, 4), (5000, 1)],
+)
+def test_default_representatives_are_bounded_in_total(n_classes, each):
+    """100 of each of a thousand classes would take hours to fit."""
+    config = config_of(KMeansKernelClassifier(), n_classes)
+    assert config.n_representatives == each
+    assert config_of(KMeansKernelClassifier(7), n_classes).n_representatives == 7
+
+
+def test_the_logistic_loss_is_tried_for_up_to_300_classes():
+    assert config_of(KMeansKernelClassifier(), 300).loss is None
+    assert config_of(KMeansKernelClassifier(), 301).loss == "squared"
+    assert config_of(KMeansKernelClassifier(loss="logistic"), 301).loss == "logistic"
+
+
+def test_a_table_with_a_class_for_every_other_row():
+    X = np.random.default_rng(0).normal(size=(700, 3))
+    y = np.arange(700) // 2
+    model = KMeansKernelClassifier(random_state=0).fit(X, y)
+    assert model.loss_ == "squared"
+    assert len(model.representatives_) <= 700
+    assert model.score(X, y) > 0.3  # chance is 0.003

@@ -79,10 +79,10 @@ class KMeansKernelClassifier(
     ----------
     n_representatives : int, "auto" or None, default=None
         Centroids per class (Q). A class with at most Q rows is represented by its rows. None is
-        2,000 divided by the number of classes, but at least 100; for up to 100 features also at
-        most half as many as rows, and fewer if the search finds that fewer predict held-out rows
-        as well. "auto" doubles Q while the loss of held-out rows falls significantly, up to 2 GiB
-        of memory for the solve or about 5 minutes for a step.
+        2,000 divided by the number of classes, but at least 100 where these are at most 4,000 in
+        total; for up to 100 features also at most half as many as rows, and fewer if the search
+        finds that fewer predict held-out rows as well. "auto" doubles Q while the loss of held-out
+        rows falls significantly, up to 2 GiB of memory for the solve or about 5 minutes for a step.
     kernel : str, default="auto"
         The kernel, a function of the cosine c between two rows: "rbf" is exp(−2γ(1 − c)),
         "laplacian" exp(−2√(γ(1 − c))), "poly" cᵈ, and "exponential_power" exp(−(2γ(1 − c))^(q/2))
@@ -109,8 +109,9 @@ class KMeansKernelClassifier(
     loss : {"auto", "squared", "logistic"}, default="auto"
         Loss of the fit to all rows: the squared error of the scores, or the log-loss of their
         softmax, which is slower, and better where classes lie one behind the other. "auto" takes
-        the loss with the lower Brier score on held-out rows if `regularization` is "auto" too, else
-        "squared". A fit to the representatives always has the squared loss.
+        the loss with the lower Brier score on held-out rows if `regularization` is "auto" too and
+        there are at most 300 classes, else "squared". A fit to the representatives always has the
+        squared loss.
     lift : float or "auto", default="auto"
         Constant appended to each row before it is divided by its length, so that the length of a
         row is kept as an angle; "auto" is the root mean square length of the rows. 0, the paper's

@@ -16,8 +16,12 @@ from kmeans_kernel.utils.validation import (
     check_option,
 )
 
-# Default number of representatives: in total, divided among the classes; and least per class.
-_SHARED, _LEAST_OF_A_CLASS = 2000, 100
+# Default number of representatives: in total, divided among the classes; but this many per class, if
+# they are not more than this many in total.
+_SHARED, _OF_A_CLASS, _MOST_SHARED = 2000, 100, 4000
+
+# The most classes for which loss="auto" tries the logistic loss: a step takes n m K operations.
+_MOST_CLASSES_OF_LOGISTIC = 300
 
 # The kernels that kernel="auto" chooses from, in the order in which they are tried.
 _SEARCHED = ("rbf", "laplacian")
@@ -37,6 +41,8 @@ def config_of(estimator: Any, n_classes: int = 2) -> TrainingConfig:
             f"{type(estimator).__name__} got loss='logistic' with fit_on='representatives', which "
             "is a fit of squares. Set fit_on='samples', or loss='squared'."
         )
+    if loss == "auto" and n_classes > _MOST_CLASSES_OF_LOGISTIC:
+        loss = "squared"
     return TrainingConfig(
         n_representatives=FIRST if search_size else _n_representatives(estimator, n_classes),
         search_size=search_size,
@@ -75,7 +81,8 @@ def _option_or_none(estimator: Any, name: str, *options: str) -> Any:
 
 def _n_representatives(estimator: Any, n_classes: int) -> int:
     if estimator.n_representatives is None:
-        return max(_LEAST_OF_A_CLASS, -(-_SHARED // n_classes))
+        most = -(-_MOST_SHARED // n_classes)
+        return max(-(-_SHARED // n_classes), min(_OF_A_CLASS, most))
     return check_count(estimator, "n_representatives")
 
 

@@ -67,8 +67,8 @@ def fit(
             "-q",
             metavar="<int|auto>",
             help="Number of representatives per class; auto doubles it while the hold-out error "
-            "decreases. By default 2,000 shared among the classes, at least 100 each, for table; "
-            "1,000 for patterns; 100 for other features of images.",
+            "decreases. By default, for table, 2,000 shared among the classes, or 100 each if "
+            "these are at most 4,000; 1,000 for patterns; 100 for other features of images.",
         ),
     ] = None,
     features: Annotated[
@@ -166,7 +166,6 @@ def fit(
         import safetensors  # noqa: F401 - fail before the fit, not when the model is saved
 
         from kmeans_kernel.export.model_file import save_model
-        from kmeans_kernel.report._inspection import classifier_of, describe
 
         output = STANDARD_OUTPUT if str(output) == "-" else output
         check_writable(output, *list_input_files(data), *filter(None, [target]))
@@ -198,17 +197,26 @@ def fit(
             with training_bars(quiet=quiet):
                 estimator.fit(table.X, table.y)
         save_model(estimator, output)
-        if verbose:
-            for stage, seconds in classifier_of(estimator).stage_seconds_.items():
-                err.print(f"{seconds:.2f} s for {stage}")
-        found = {"model": str(output), "rows": n_rows, **describe(estimator)}
-        if as_json and output != STANDARD_OUTPUT:
-            write_json(found)
-        elif not quiet:
-            (err if output == STANDARD_OUTPUT else out).print(
-                f"{n_rows} rows, {len(found['classes'])} classes, "
-                f"{found['representatives']} representatives; saved to {output}"
-            )
+        print_fit(estimator, n_rows, output, as_json=as_json, quiet=quiet, verbose=verbose)
+
+
+def print_fit(
+    estimator: Any, n_rows: int, output: Path, *, as_json: bool, quiet: bool, verbose: bool
+) -> None:
+    """Print what was fitted, and to which file it was saved."""
+    from kmeans_kernel.report._inspection import classifier_of, describe
+
+    if verbose:
+        for stage, seconds in classifier_of(estimator).stage_seconds_.items():
+            err.print(f"{seconds:.2f} s for {stage}")
+    found = {"model": str(output), "rows": n_rows, **describe(estimator)}
+    if as_json and output != STANDARD_OUTPUT:
+        write_json(found)
+    elif not quiet:
+        (err if output == STANDARD_OUTPUT else out).print(
+            f"{n_rows} rows, {len(found['classes'])} classes, "
+            f"{found['representatives']} representatives; saved to {output}"
+        )
 
 
 def representatives(text: str) -> int | Literal["auto"]:

@@ -10,6 +10,7 @@ For many rows it is the covariance of a sample of them, whose solution is the st
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -21,6 +22,7 @@ from kmeans_kernel.core.arrays.matrices import Array, IntArray
 from kmeans_kernel.core.arrays.rows import LabelledRows
 from kmeans_kernel.core.solvers.nystrom import (
     STORED_UP_TO,
+    FeatureBlocks,
     NystromBasis,
     Solution,
     divide_by,
@@ -65,36 +67,10 @@ def solve_by_conjugate_gradients(
     """
     mean_z, triangle, start = _precondition(basis, rows, counts, regularization, executor)
     kernel = float32_kernel_blocks(basis, rows, executor, stored_up_to)
-    weight, K = rows.total_weight, len(rows.classes)
-    mean_y = np.bincount(rows.codes, rows.row_weights, K) / weight
-    dual = kernel.to_kernel(start).astype(np.float32)
-
-    def first_columns(values: Array, codes: IntArray, weights: Array) -> Array:
-        ones, targets = np.ones(len(values)), np.eye(K)[codes, 1:]
-        columns = [ones, targets, values @ dual] if start.any() else [ones, targets]
-        return weights[:, None] * np.column_stack(columns) / weight
-
-    # One pass for mean kernel values and for sums of kernel values times targets and first scores.
-    first = kernel.sums(first_columns)
-    mean_k = first[:, 0]
-    slopes = kernel.to_whitened(first[:, 1:K] - np.outer(mean_k, mean_y[1:]))
-    residual = slopes
-    if start.any():
-        products = first[:, K:] - np.outer(mean_k, mean_k @ kernel.to_kernel(start))
-        residual = slopes - kernel.to_whitened(products) - regularization * start
-
-    def multiply(V: Array) -> Array:
-        dual = kernel.to_kernel(V)
-        shift, dual32 = mean_k @ dual, dual.astype(np.float32)
-
-        def products(values: Array, codes: IntArray, weights: Array) -> Array:  # noqa: ARG001
-            return weights[:, None] * (values @ dual32 - shift) / weight
-
-        return kernel.to_whitened(kernel.sums(products)) + regularization * V
-
+    normal, slopes, residual = _first_pass(kernel, rows, regularization, start)
     with executor.session():
         others, reached = conjugate_gradients(
-            multiply,
+            normal.multiply,
             lambda V: divide_by(triangle, V),
             slopes,
             tolerance,
@@ -102,10 +78,70 @@ def solve_by_conjugate_gradients(
         )
     # The targets of a sample add up to one, so the coefficients add up to zero.
     coefficients = np.column_stack([-others.sum(axis=1), others])
-    intercept = mean_y - mean_k @ kernel.to_kernel(coefficients)
+    intercept = _mean_targets(rows) - normal.mean @ kernel.to_kernel(coefficients)
     found = Solution(coefficients, intercept, reached)
-    left_out = partial(left_out_scores, basis, found, mean_z, triangle, weight)
+    left_out = partial(left_out_scores, basis, found, mean_z, triangle, rows.total_weight)
     return Solution(coefficients, intercept, reached, left_out)
+
+
+@dataclass(frozen=True, eq=False)
+class NormalMatrix:
+    """The matrix of the normal equations, covariance + λI of the whitened features.
+
+    It is not computed: products with it are passes over the kernel values.
+
+    Attributes
+    ----------
+    kernel : kernel values of the samples, in blocks
+    mean : (m,) mean kernel values
+    regularization : λ
+    """
+
+    kernel: FeatureBlocks
+    mean: Array
+    regularization: float
+
+    def multiply(self, V: Array) -> Array:
+        """Return the product with V (m, K), by one pass."""
+        dual, total = self.kernel.to_kernel(V), self.kernel.rows.total_weight
+        shift, dual32 = self.mean @ dual, dual.astype(np.float32)
+
+        def products(values: Array, codes: IntArray, weights: Array) -> Array:  # noqa: ARG001
+            return weights[:, None] * (values @ dual32 - shift) / total
+
+        return self.kernel.to_whitened(self.kernel.sums(products)) + self.regularization * V
+
+
+def _first_pass(
+    kernel: FeatureBlocks, rows: LabelledRows, regularization: float, start: Array
+) -> tuple[NormalMatrix, Array, Array]:
+    """Return the matrix, the right side and the residual of `start` (m, K − 1), by one pass.
+
+    The right side is the covariance with the targets of all classes but the first.
+    """
+    K, weight = len(rows.classes), rows.total_weight
+    dual = kernel.to_kernel(start)
+    dual32 = dual.astype(np.float32)
+
+    def columns(values: Array, codes: IntArray, weights: Array) -> Array:
+        ones, targets = np.ones(len(values)), np.eye(K)[codes, 1:]
+        found = [ones, targets, values @ dual32] if start.any() else [ones, targets]
+        return weights[:, None] * np.column_stack(found) / weight
+
+    # Sums of kernel values, and of kernel values times targets and times the scores of the start.
+    sums = kernel.sums(columns)
+    mean = sums[:, 0]
+    slopes = kernel.to_whitened(sums[:, 1:K] - np.outer(mean, _mean_targets(rows)[1:]))
+    residual = slopes
+    if start.any():
+        products = kernel.to_whitened(sums[:, K:] - np.outer(mean, mean @ dual))
+        residual = slopes - products - regularization * start
+    return NormalMatrix(kernel, mean, regularization), slopes, residual
+
+
+def _mean_targets(rows: LabelledRows) -> Array:
+    """Return the (K,) share of each class in the total weight."""
+    return np.bincount(rows.codes, rows.row_weights, len(rows.classes)) / rows.total_weight
 
 
 def _precondition(
