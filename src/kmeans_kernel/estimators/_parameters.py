@@ -16,8 +16,8 @@ from kmeans_kernel.utils.validation import (
     check_option,
 )
 
-# Default number of representatives: in total, divided among the classes; but this many per class, if
-# they are not more than this many in total.
+# Default number of representatives: in total, divided among the classes; but this many per class,
+# if they are not more than this many in total.
 _SHARED, _OF_A_CLASS, _MOST_SHARED = 2000, 100, 4000
 
 # The most classes for which loss="auto" tries the logistic loss: a step takes n m K operations.
