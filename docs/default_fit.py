@@ -188,25 +188,25 @@ def search_tried_table() -> str:
     rows = read_rows(search_tried.FILE)
     if not rows:
         return "Not measured yet: `python -m benchmarks.search_tried`."
-    first = rows[0]
     lines = [
         "| the search | mean error, % | difference | time of the search | of the fit |",
         "|---|---:|---:|---:|---:|",
     ]
-    for row in rows:
-        off = np.subtract(row["error_percent"], first["error_percent"])
+    first, *others = rows[0]["ways"]
+    for way in (first, *others):
+        errors = np.array([row["error_percent"][way] for row in rows])
+        off = errors - [row["error_percent"][first] for row in rows]
         spread = off.std() / np.sqrt(len(off))
-        change = "–" if row is first else f"{off.mean():+.2f} ± {spread:.2f}"
+        change = "–" if way is first else f"{off.mean():+.2f} ± {spread:.2f}"
         ratios = [
-            np.exp(np.log(np.divide(row[name], first[name])).mean())
+            np.exp(np.mean([np.log(row[name][way] / row[name][first]) for row in rows]))
             for name in ("search_seconds", "fit_seconds")
         ]
         lines.append(
-            f"| {row['way']} | {np.mean(row['error_percent']):.2f} | {change} "
-            f"| {ratios[0]:.2f} | {ratios[1]:.2f} |"
+            f"| {way} | {errors.mean():.2f} | {change} | {ratios[0]:.2f} | {ratios[1]:.2f} |"
         )
     note = (
-        f"{len(first['tables'])} development tables, one split that no other figure uses; errors "
+        f"{len(rows)} development tables, one split that no other figure uses; errors "
         "with their standard errors, geometric means of times relative to the first line"
     )
     return with_note(lines, note, rows)
