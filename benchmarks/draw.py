@@ -141,19 +141,25 @@ def _draw_default_curve(
 
 
 def _name_curves(axes: Any) -> None:
-    """Write the name of each method beside the end of its curve, names apart from each other."""
+    """Write the name of each method beside the end of its curve, names apart from each other.
+
+    A curve that ends before the others has its name above its end, not on theirs.
+    """
     curves = [line for line in axes.lines if line.get_label() in METHOD_COLOURS]
     to_share = axes.transAxes.inverted()
     ends = [
         (to_share.transform(axes.transData.transform(line.get_xydata()[-1])), line)
         for line in curves
     ]
+    last = max((float(x) for (x, _), _ in ends), default=0.0)
     heights: dict[float, float] = {}  # of the highest name so far, by where curves end
     for (x, y), line in sorted(ends, key=lambda end: float(end[0][1])):
         end = round(float(x), 2)
         height = heights[end] = max(y, heights.get(end, -1.0) + LABEL_GAP)
+        above = x < last - 0.01
         axes.annotate(
-            line.get_label(), (x, height), (7, 0), xycoords="axes fraction",
-            textcoords="offset points", color=line.get_color(), va="center", fontsize=9,
+            line.get_label(), (x, height), (-4, 6) if above else (7, 0), xycoords="axes fraction",
+            textcoords="offset points", color=line.get_color(), fontsize=9,
+            va="bottom" if above else "center", ha="right" if above else "left",
             fontweight="bold" if line.get_label() == "ours" else "normal",
         )  # fmt: skip
