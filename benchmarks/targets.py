@@ -175,7 +175,9 @@ def samples_contest(mnist: Bunch, q: int) -> dict[str, Work]:
     pixels = PixelNormalizer().fit_transform(mnist.X_train)
     samples = LabelledRows(pixels, mnist.y_train.astype(np.intp), np.arange(10))
     rngs = [np.random.default_rng(k) for k in range(10)]
-    settings = SimpleNamespace(n_representatives=q, init="random", tol=1e-6, max_iter=300)
+    settings = SimpleNamespace(
+        n_representatives=q, init="random", tol=1e-6, max_iter=300, fit_on="samples"
+    )
     found = represent(samples, settings, rngs, Run(executor))
 
     def ours() -> None:
