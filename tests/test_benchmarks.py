@@ -293,3 +293,10 @@ def test_a_fresh_process_gives_back_what_it_prints(mnist):
     assert "seconds" in records.in_fresh_process("benchmarks.scaling", job)
     assert records.version_of("no-such-package") is None
     assert records.memory_bytes(peak=True) >= records.memory_bytes(peak=False) > 1e7
+
+
+def test_both_solvers_of_a_fit_to_samples_run():
+    """The full size takes minutes and is rarely run; its settings have to stay complete."""
+    works = targets.samples_contest(load_digits(), 5)
+    for name in ("ours", "normal equations"):
+        works[name]()
