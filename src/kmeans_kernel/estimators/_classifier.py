@@ -79,8 +79,8 @@ class KMeansKernelClassifier(
     ----------
     n_representatives : int, "auto" or None, default=None
         Centroids per class (Q). A class with at most Q rows is represented by its rows. None is
-        2,000 divided by the number of classes, but at least 100 where these are at most 4,000 in
-        total; for up to 100 features also at most half as many as rows, and fewer if the search
+        2,000 in total for up to 20 classes, 100 of each class for up to 40, and 4,000 in total for
+        more; for up to 100 features also at most half as many as rows, and fewer if the search
         finds that fewer predict held-out rows as well. "auto" doubles Q while the loss of held-out
         rows falls significantly, up to 2 GiB of memory for the solve or about 5 minutes for a step.
     kernel : str, default="auto"

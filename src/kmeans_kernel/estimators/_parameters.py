@@ -16,9 +16,9 @@ from kmeans_kernel.utils.validation import (
     check_option,
 )
 
-# Default number of representatives: in total, divided among the classes; but this many per class,
-# if they are not more than this many in total.
-_SHARED, _OF_A_CLASS, _MOST_SHARED = 2000, 100, 4000
+# Default number of representatives: this many in total for few classes, then this many of each
+# class, and this many in total for many classes.
+_FEW_CLASSES_SHARE, _OF_A_CLASS, _MANY_CLASSES_SHARE = 2000, 100, 4000
 
 # The most classes for which loss="auto" tries the logistic loss: a step takes n m K operations.
 _MOST_CLASSES_OF_LOGISTIC = 300
@@ -81,8 +81,9 @@ def _option_or_none(estimator: Any, name: str, *options: str) -> Any:
 
 def _n_representatives(estimator: Any, n_classes: int) -> int:
     if estimator.n_representatives is None:
-        most = -(-_MOST_SHARED // n_classes)
-        return max(-(-_SHARED // n_classes), min(_OF_A_CLASS, most))
+        least = -(-_FEW_CLASSES_SHARE // n_classes)
+        most = -(-_MANY_CLASSES_SHARE // n_classes)
+        return min(max(least, _OF_A_CLASS), most)
     return check_count(estimator, "n_representatives")
 
 

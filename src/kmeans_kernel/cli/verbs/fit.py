@@ -67,8 +67,9 @@ def fit(
             "-q",
             metavar="<int|auto>",
             help="Number of representatives per class; auto doubles it while the hold-out error "
-            "decreases. By default, for table, 2,000 shared among the classes, or 100 each if "
-            "these are at most 4,000; 1,000 for patterns; 100 for other features of images.",
+            "decreases. By default, for table, 2,000 shared among up to 20 classes, 100 each for "
+            "up to 40, 4,000 shared among more; 1,000 for patterns; 100 for other features of "
+            "images.",
         ),
     ] = None,
     features: Annotated[
