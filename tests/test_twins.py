@@ -35,12 +35,12 @@ TWINS = {
         "with_typical_lift": "core/arrays/test_rows.py",
         "water_fill": "core/arrays/test_rows.py",
     },
-    "arrays.sphere": {
-        "unit_rows": "sphere.unit_rows",
-        "unlift": "sphere.unlift",
+    "arrays.encoding": {"learn_encoding": "encoding.knots"},
+    "arrays.feature_transform": {
         "learn_standard": "feature_transforms.standardise",
         "learn_asinh": "feature_transforms.asinh",
     },
+    "arrays.sphere": {"unit_rows": "sphere.unit_rows", "unlift": "sphere.unlift"},
     "clustering.assignment": {
         "assign": "spherical_kmeans.assign",
         "reassign": "spherical_kmeans.assign",
@@ -65,7 +65,7 @@ TWINS = {
     },
     "model.agop": {
         "learn_scales": "agop.learn_scales",
-        "squared_gradients": "agop.squared_gradients",
+        "mean_squared_gradients": "agop.squared_gradients",
         "average_gradient_outer_product": "agop.average_gradient_outer_product",
     },
     "model.fitted_model": {"margins": "model.margin"},
@@ -154,7 +154,7 @@ REASONS = {
         "n_rows": _LINE, "dense": _LINE, "as_counts": _LINE,
     },
     "arrays.rows": {"basis_size": _LINE, "draw": _CHANCE, "stratified_sample": _CHANCE},
-    "arrays.sphere": {"has_one_unit": _RULE},
+    "arrays.feature_transform": {"has_one_unit": _RULE},
     "arrays.stream": {"blocks_changed": _LINE, "concatenate_rows": _LINE},
     "clustering.representatives": {"busy_share": _RULE},
     "clustering.spherical_kmeans": {"draw_centroids": _CHANCE},

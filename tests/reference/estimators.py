@@ -5,7 +5,7 @@ import math
 import numpy as np
 import scipy.linalg
 
-from tests.reference import images, kernels, model
+from tests.reference import encoding, images, kernels, model
 from tests.reference.spherical_kmeans import dot
 
 
@@ -30,22 +30,46 @@ def scores(tree, arrays, X, place=""):
         last = len(tree["steps"]) - 1
         rows = features(tree, arrays, X, place)
         return scores(tree["steps"][last][1], arrays, rows, f"{place}steps.{last}.")
-    transform = None
-    if tree["feature_transform"] is not None:
-        transform = {
-            name: arrays[f"{place}transform_{name}"] for name in ("centers", "widths", "gains")
-        }
-        transform["kind"] = tree["feature_transform"]
     return model.scores(
-        X,
+        _numbers(tree, X),
         arrays[f"{place}directions"],
         arrays[f"{place}dual_coef"],
         arrays[f"{place}intercept"],
         kernel_function(tree["kernel"]),
         tree["lift"],
         arrays.get(f"{place}feature_scales"),
-        transform,
+        feature_map(tree, arrays, place),
     )
+
+
+def feature_map(tree, arrays, place=""):
+    """The feature transform or the encoding of columns, or None."""
+    values = {
+        name: arrays[f"{place}transform_{name}"]
+        for name in ("centers", "widths", "gains")
+        if f"{place}transform_{name}" in arrays
+    }
+    if tree["encoding"] is None:
+        return {"kind": tree["feature_transform"], **values} if values else None
+    parts = ("value_", "step_", "level_", "missing_")
+    found = {name.removeprefix(place): array for name, array in arrays.items()}
+    return {
+        **{name: array for name, array in found.items() if name.startswith(parts)},
+        "n_columns": tree["encoding"]["n_columns"],
+        "values": {"kind": tree["encoding"]["values"], **values} if values else None,
+    }
+
+
+def columns_of(tree):
+    """The columns of the table that an estimator takes."""
+    return columns_of(tree["steps"][0][1]) if tree["kind"] == "Pipeline" else tree["columns"]
+
+
+def _numbers(tree, X):
+    """The numbers of the rows of a table; other rows are numbers already."""
+    if tree["columns"] is None:
+        return X
+    return [encoding.numbers(tree["columns"], row) for row in X]
 
 
 def classes(tree):

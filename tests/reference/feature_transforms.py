@@ -37,7 +37,8 @@ def apply(row, kind, centers, widths, gains):
     far = [(x - center) / width for x, center, width in zip(row, centers, widths, strict=True)]
     if kind == "asinh":
         far = [math.asinh(x) for x in far]
-    return [gain * x for x, gain in zip(far, gains, strict=True)]
+    # A missing number is the mean, or the median for asinh.
+    return [0.0 if math.isnan(x) else gain * x for x, gain in zip(far, gains, strict=True)]
 
 
 def lower_median(ordered):

@@ -1,13 +1,15 @@
 import math
 
-from tests.reference import feature_transforms
+from tests.reference import encoding, feature_transforms
 from tests.reference.sphere import unit_rows
 from tests.reference.spherical_kmeans import dot
 
 
 def on_sphere(X, lift, scales=None, transform=None):
     """Rows on the sphere of the representatives: transformed, scaled, lifted, normalised."""
-    if transform is not None:
+    if transform is not None and "n_columns" in transform:
+        X = [encoding.encode(row, transform) for row in X]
+    elif transform is not None:
         X = [feature_transforms.apply(row, **transform) for row in X]
     if scales is not None:
         X = [[x * scale for x, scale in zip(row, scales, strict=True)] for row in X]

@@ -1,12 +1,13 @@
 import numpy as np
 import pytest
 
-from kmeans_kernel.core.arrays.sphere import FeatureTransform, SphereMap, unit_rows
+from kmeans_kernel.core.arrays.feature_transform import FeatureTransform
+from kmeans_kernel.core.arrays.sphere import SphereMap, unit_rows
 from kmeans_kernel.core.kernels.kernels import ExponentialPower, Gaussian, Laplacian, Polynomial
 from kmeans_kernel.core.model.agop import (
     average_gradient_outer_product,
     learn_scales,
-    squared_gradients,
+    mean_squared_gradients,
 )
 from kmeans_kernel.core.model.fitted_model import FittedModel
 from tests.reference import agop as twin
@@ -43,8 +44,11 @@ def small_blocks(monkeypatch):
 def test_squared_gradients_equal_differences(kernel, lift, scaled, rng):
     scales = np.array([0.5, 1.0, 2.0, 0.1]) if scaled else None
     found, X = model(rng, kernel, lift, scales), rng.normal(size=(20, 4))
+    weights = rng.uniform(0.5, 2.0, 20)
+    squared = twin.squared_gradients(found.scores, X)
+    expected = np.average(squared, axis=0, weights=weights)
     np.testing.assert_allclose(
-        squared_gradients(found, X), twin.squared_gradients(found.scores, X), rtol=1e-5, atol=1e-7
+        mean_squared_gradients(found, X, weights), expected, rtol=1e-5, atol=1e-7
     )
 
 
@@ -59,8 +63,9 @@ def test_gradients_are_by_the_features_after_the_transform(lift, kind, rng):
     def scores(transformed):
         return found.scores(transform.invert(transformed))
 
-    expected = twin.squared_gradients(scores, transform.apply(X))
-    np.testing.assert_allclose(squared_gradients(found, X), expected, rtol=1e-5, atol=1e-7)
+    expected = twin.squared_gradients(scores, transform.apply(X)).mean(axis=0)
+    found_mean = mean_squared_gradients(found, X, weights)
+    np.testing.assert_allclose(found_mean, expected, rtol=1e-5, atol=1e-7)
     outer = twin.average_gradient_outer_product(scores, transform.apply(X), weights)
     np.testing.assert_allclose(
         average_gradient_outer_product(found, X, weights), outer, rtol=1e-5, atol=1e-7
@@ -77,7 +82,7 @@ def test_average_gradient_outer_product_equals_that_of_differences(lift, rng):
         rtol=1e-5,
         atol=1e-7,
     )
-    squared = np.average(squared_gradients(found, X), axis=0, weights=weights)
+    squared = mean_squared_gradients(found, X, weights)
     np.testing.assert_allclose(np.diag(outer), squared)
 
 
@@ -85,7 +90,7 @@ def test_scales_are_in_proportion_to_the_gradients_and_bounded_below(rng):
     X, weights = rng.normal(size=(50, 4)), rng.random(50)
     found = model(rng)
     scales = learn_scales(found, X, weights)
-    importance = np.sqrt(np.average(squared_gradients(found, X), axis=0, weights=weights))
+    importance = np.sqrt(mean_squared_gradients(found, X, weights))
     np.testing.assert_allclose(scales / scales.max(), importance / importance.max())
     assert (scales**2).mean() == pytest.approx(1.0)
     np.testing.assert_allclose(scales, twin.learn_scales(found.scores, X, weights), rtol=1e-5)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from kmeans_kernel.core.arrays.execution import SERIAL
-from kmeans_kernel.core.arrays.sphere import FeatureTransform, SphereMap, unit_rows
+from kmeans_kernel.core.arrays.feature_transform import FeatureTransform
+from kmeans_kernel.core.arrays.sphere import SphereMap, unit_rows
 from kmeans_kernel.core.kernels.kernels import Polynomial
 from kmeans_kernel.core.model.fitted_model import FittedModel, margins
 from kmeans_kernel.utils.threads import ThreadExecutor

@@ -5,7 +5,7 @@ import pytest
 
 from kmeans_kernel.core.kernels.kernels import KERNELS
 from tests import vectors
-from tests.vectors import _estimators
+from tests.vectors import _estimators, _tables
 from tests.vectors.__main__ import make, readable
 
 # Arrays of the table are rounded to six decimals.
@@ -13,19 +13,27 @@ _LAST_DECIMAL = 1.5e-6
 
 MODELS, ESTIMATORS = vectors.cases("models"), vectors.cases("estimators")
 
+TABLES = vectors.cases("tables")
+
 
 def test_the_table_is_current():
     """Scores follow from the arrays of the table exactly; fits give these up to their rounding."""
     found, made = vectors.read(), make()
     assert_alike(found["models"], made["models"], "models")
-    assert [case["name"] for case in found["estimators"]] == list(ESTIMATORS)
-    for case, other in zip(found["estimators"], made["estimators"], strict=True):
+    assert_follows(found["estimators"], made["estimators"], _estimators.expected, float)
+    assert_follows(found["tables"], made["tables"], _tables.expected, lambda value: value)
+
+
+def assert_follows(found, made, expected, read):
+    """Compare arrays with those of another fit, and the rest with what follows from the arrays."""
+    assert [case["name"] for case in found] == [case["name"] for case in made]
+    for case, other in zip(found, made, strict=True):
         arrays = vectors.arrays_of(case)
         for name, array in vectors.arrays_of(other).items():
             # Whether the last decimal is rounded up or down may differ between machines.
             np.testing.assert_allclose(arrays[name], array, atol=_LAST_DECIMAL, rtol=0)
-        rows = [[float(x) for x in row] for row in case["rows"]]
-        follows = {**other, **_estimators.expected(case["tree"], arrays, rows)}
+        rows = [[read(x) for x in row] for row in case["rows"]]
+        follows = {**other, **expected(case["tree"], arrays, rows)}
         exact = [name for name in case if name not in ("arrays", "mixing")]
         for name in exact:
             assert_alike(case[name], follows[name], f"{case['name']}.{name}")
@@ -38,7 +46,7 @@ def test_every_registered_kernel_is_in_the_table():
 
 def test_the_table_is_small_and_readable():
     text = vectors.TABLE.read_text()
-    assert len(text) < 150_000
+    assert len(text) < 220_000
     assert text == readable(vectors.read()) + "\n"
 
 
@@ -61,7 +69,7 @@ def assert_alike(found, expected, where):
 @pytest.mark.parametrize("name", MODELS)
 def test_fitted_models_score_as_the_table_says(name):
     case = MODELS[name]
-    model, rows = vectors.fitted_model(case), np.array(case["rows"])
+    model, rows = vectors.fitted_model(case), vectors.rows_of(case)
     scores = model.scores(rows)
     np.testing.assert_allclose(scores, case["scores"], rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(model.probabilities(scores), case["probabilities"], atol=1e-12)
@@ -89,7 +97,20 @@ def test_estimators_predict_as_the_table_says(name):
         np.testing.assert_allclose(estimator[-2]._mixing, case["mixing"], rtol=1e-9)
 
 
-@pytest.mark.parametrize("case", [*MODELS.values(), *ESTIMATORS.values()], ids=lambda c: c["name"])
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_are_classified_as_the_table_says(name):
+    case = TABLES[name]
+    estimator, rows = vectors.estimator(case), vectors.table_of(case)
+    np.testing.assert_allclose(
+        estimator.predict_proba(rows), case["probabilities"], rtol=1e-9, atol=1e-11
+    )
+    assert estimator.predict(rows).tolist() == case["labels"]
+
+
+EVERY = [*MODELS.values(), *ESTIMATORS.values(), *TABLES.values()]
+
+
+@pytest.mark.parametrize("case", EVERY, ids=lambda c: c["name"])
 def test_no_label_hangs_on_rounding(case):
     best = np.sort(case["probabilities"], axis=1)
     assert (best[:, -1] - best[:, -2] > 1e-4).all()

@@ -6,6 +6,7 @@ import pytest
 
 from kmeans_kernel.core.arrays.events import CandidateTried, FitProgress
 from kmeans_kernel.core.arrays.execution import Run
+from kmeans_kernel.core.arrays.feature_transform import FeatureTransform
 from kmeans_kernel.core.arrays.rows import LabelledRows
 from kmeans_kernel.core.kernels.kernels import Gaussian, Laplacian, Polynomial
 from kmeans_kernel.core.training.halving import Halving, survivors_of, transforms_to_try
@@ -54,7 +55,13 @@ def test_uninformative_features_are_scaled_down():
     rows = LabelledRows(X, (X[:, 0] * X[:, 1] > 0).astype(np.intp), np.arange(2))
     found = search(rows)
     assert found.sphere_map.scales is not None
-    assert found.sphere_map.scales[:2].min() > 2 * found.sphere_map.scales[2:].max()
+    transform, scales = found.sphere_map.feature_transform, found.sphere_map.scales
+    columns = np.arange(8) if isinstance(transform, FeatureTransform) else transform.columns
+    # The distances of rows along each column, as the scales weight them.
+    lengths = np.linalg.norm(
+        np.ptp(transform.apply(X), axis=0) * scales * np.eye(8)[columns].T, axis=1
+    )
+    assert lengths[:2].min() > 2 * lengths[2:].max()
     plain = search(rows, feature_scales=None)
     assert plain.sphere_map.scales is None
     assert found.trial.mean_brier < plain.trial.mean_brier
@@ -153,7 +160,21 @@ def test_survivors_differ_in_kernel_and_in_scales():
 
 def test_transforms_follow_the_configuration():
     rows = labelled()
-    assert [one.kind for one in transforms_to_try(rows, TABLE)] == ["standard"]
-    tails = replace(rows, X=np.exp(3 * rows.X))
-    assert [one.kind for one in transforms_to_try(tails, TABLE)] == ["standard", "asinh"]
+    assert [one.kind for one in transforms_to_try(rows, TABLE)] == ["both", "standard"]
+    for kind in ("standard", "asinh", "piecewise", "both"):
+        (found,) = transforms_to_try(rows, replace(TABLE, feature_transform=kind))
+        assert found.kind == kind
     assert transforms_to_try(rows, replace(TABLE, feature_transform=None)) == [None]
+
+
+def test_the_encoding_follows_what_decides():
+    """Values alone where a radius does, steps where thresholds of single columns do."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 8))
+    radius = ((X**2).sum(axis=1) > 7.3).astype(np.intp)
+    found = search(LabelledRows(X, radius, np.arange(2)))
+    assert found.sphere_map.feature_transform.kind == "standard"
+    X = np.exp(2 * X)  # long tails, and thresholds near the median
+    thresholds = ((X[:, 0] > 1) ^ (X[:, 1] > 2)).astype(np.intp)
+    found = search(LabelledRows(X, thresholds, np.arange(2)))
+    assert found.sphere_map.feature_transform.kind == "both"

@@ -326,7 +326,7 @@ def merge_equal_rows(
 
     Parameters
     ----------
-    X : (n, d) floats; if sparse, without stored zeros and with sorted indices
+    X : (n, d) floats, NaN equal to NaN; if sparse, without stored zeros, with sorted indices
     codes : (n,) the class of each row
     weights : (n,) at least 0, or None for ones
 
@@ -369,7 +369,7 @@ def _lexicographic_order(X: Array, codes: IntArray, rows: IntArray) -> IntArray:
         tied = np.flatnonzero(~(starts & np.append(starts[1:], True)))
         if not len(tied):
             break
-        values, groups = X[rows[order[tied]], j], np.cumsum(starts)[tied]
+        values, groups = _comparable(X[rows[order[tied]], j]), np.cumsum(starts)[tied]
         places = np.lexsort((values, groups))
         order[tied] = order[tied[places]]
         values = values[places]
@@ -381,7 +381,12 @@ def _equal_rows(X: Matrix, first: IntArray, second: IntArray) -> npt.NDArray[np.
     if is_sparse(X):
         different = csr_array(X[first] != X[second])
         return np.asarray(np.diff(different.indptr) == 0)
-    return np.asarray((X[first] == X[second]).all(axis=1))
+    return np.asarray((_comparable(X[first]) == _comparable(X[second])).all(axis=1))
+
+
+def _comparable(numbers: Array) -> Array:
+    """Return numbers with infinity in the place of NaN, which equals itself."""
+    return np.where(np.isnan(numbers), np.inf, numbers)
 
 
 def _keys(X: Matrix, codes: IntArray) -> npt.NDArray[np.uint64]:
@@ -405,6 +410,7 @@ def _keys(X: Matrix, codes: IntArray) -> npt.NDArray[np.uint64]:
 def _bit_patterns(numbers: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
     """Return the bit patterns of floats, mixed; equal floats have equal patterns."""
     numbers = np.ascontiguousarray(numbers) + numbers.dtype.type(0)  # −0.0 becomes 0.0
+    numbers[np.isnan(numbers)] = np.nan  # one bit pattern of many
     bits = numbers.view(f"u{numbers.dtype.itemsize}").astype(np.uint64, copy=False)
     # Low bits are often all zero, and a product by an odd factor would leave them so.
     bits ^= bits >> np.uint64(29)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import softmax
 
+from kmeans_kernel.core.arrays.encoding import ColumnEncoding
 from kmeans_kernel.core.arrays.execution import SERIAL, Executor
 from kmeans_kernel.core.arrays.matrices import (
     Array,
@@ -77,6 +78,14 @@ class FittedModel:
                 frozen = np.ascontiguousarray(value).view()
                 frozen.flags.writeable = False
                 object.__setattr__(self, field.name, frozen)
+
+    @property
+    def n_columns(self) -> int:
+        """Number of numbers in a row that is scored."""
+        transform = self.sphere_map.feature_transform
+        if isinstance(transform, ColumnEncoding):
+            return transform.n_columns
+        return int(self.directions.shape[1]) - (self.sphere_map.lift > 0)
 
     @property
     def representatives(self) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from kmeans_kernel.core.arrays.encoding import EncodingKind
 from kmeans_kernel.core.clustering.spherical_kmeans import Init
 from kmeans_kernel.core.kernels.kernels import Kernel
 
@@ -33,9 +34,11 @@ class TrainingConfig:
     lift : the constant appended to rows; None for their root mean square length
     feature_scales : "auto" to keep learned scales if they predict better, "learned" to keep them in
         any case, None for no scales
-    feature_transform : "standard" or "asinh"; "auto" for the asinh transform if it predicts better,
-        else "standard"; None for no transform
+    feature_transform : "standard", "asinh", "piecewise" or "both", see `encoding`; "auto" for the
+        one that predicts best; None for no transform
     loss : the loss of a fit to all samples; None to search it, if the regularization is searched
+    n_levels : for each column its number of levels, 0 for numbers; None if all are numbers and none
+        is missing
     """
 
     n_representatives: int
@@ -50,5 +53,10 @@ class TrainingConfig:
     regularization: float | None
     lift: float | None
     feature_scales: Literal["auto", "learned"] | None
-    feature_transform: Literal["auto", "standard", "asinh"] | None
+    feature_transform: Literal["auto"] | EncodingKind | None
     loss: Loss | None
+    n_levels: tuple[int, ...] | None = None
+
+    def sees_table(self, n_features: int) -> bool:
+        """Return whether rows of so many features are searched as a table."""
+        return n_features <= MOST_FEATURES_OF_A_TABLE or self.n_levels is not None

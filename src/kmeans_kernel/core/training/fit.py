@@ -81,7 +81,9 @@ def fit_coefficients(
         dual_coef = solution.coefficients
     else:
         with run.stage("kernel"):
-            dtype = feature_type(len(rows), len(basis.directions), rows.n_features)
+            is_table = rows.sphere_map.feature_transform is not None
+            d = MOST_FEATURES_OF_A_TABLE if is_table else rows.n_features
+            dtype = feature_type(len(rows), len(basis.directions), d)
             nystrom = NystromBasis.of(basis.directions, kernel, run.executor, dtype)
         with run.stage("solve"):
             fit = _fit_logistic if loss == "logistic" else _fit_ridge

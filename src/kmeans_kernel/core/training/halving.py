@@ -17,8 +17,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from kmeans_kernel.core.arrays.encoding import EncodingKind, FeatureMap, learn_encoding
 from kmeans_kernel.core.arrays.events import CandidateTried
 from kmeans_kernel.core.arrays.execution import Run
+from kmeans_kernel.core.arrays.feature_transform import (
+    has_one_unit,
+    learn_asinh,
+    learn_standard,
+)
 from kmeans_kernel.core.arrays.matrices import Array, dense, is_sparse
 from kmeans_kernel.core.arrays.rows import (
     LabelledRows,
@@ -27,15 +33,9 @@ from kmeans_kernel.core.arrays.rows import (
     stratified_sample,
     with_typical_lift,
 )
-from kmeans_kernel.core.arrays.sphere import (
-    FeatureTransform,
-    SphereMap,
-    has_one_unit,
-    learn_asinh,
-    learn_standard,
-)
+from kmeans_kernel.core.arrays.sphere import SphereMap
 from kmeans_kernel.core.kernels.kernels import Kernel
-from kmeans_kernel.core.training.config import TrainingConfig
+from kmeans_kernel.core.training.config import MOST_FEATURES_OF_A_TABLE, TrainingConfig
 from kmeans_kernel.core.training.cross_validation import hold_out
 from kmeans_kernel.core.training.search import is_significantly_lower
 from kmeans_kernel.core.training.trials import (
@@ -54,6 +54,9 @@ _SMALL_ROWS, _LARGE_ROWS = 2500, 4000
 _SMALL_LANDMARKS, _LARGE_LANDMARKS = 100, 250
 _SMALL_PER_CLASS, _LARGE_PER_CLASS = 4, 12
 _SHARE_OF_ROWS = 0.3
+
+# The encodings of numbers that are tried, the one that is searched most thoroughly first.
+_ENCODINGS: tuple[EncodingKind, ...] = ("both", "standard")
 
 # Where the large problem has the rows of the small one and at most this many times its landmarks,
 # it is the only one: two would cost more than they save.
@@ -79,7 +82,7 @@ _ALIKE = 1.25
 _LOGISTIC_WIDTHS, _LOGISTIC_POWER = (0, -3), -3
 
 
-# A kernel family that is worse by more than so many standard errors is not refined.
+# A kernel family or a transform that is worse by more than so many standard errors is given up.
 _HOPELESS = 2.0
 
 # Brier scores that differ by less are as good: where classes are told apart without error, tiny
@@ -127,7 +130,11 @@ class Halving:
         shares = (0.33, 0.66, 0.9, 0.9) if small is large else (0.15, 0.33, 0.45, 0.65)
         plain = self._screen(transforms, small)
         self.run.report(shares[0])
-        scaled = self._scale(plain[0], _ROUNDS) if self.config.feature_scales else []
+        scaled: list[Trial] = []
+        # Every transform gets its scales before they are compared: those of steps can undo what
+        # steps do to a smooth function.
+        for trial in plain if self.config.feature_scales else []:
+            scaled += self._scale(trial, _ROUNDS)
         self.run.report(shares[1])
         survivors = self._try_losses(plain, scaled)
         self.run.report(shares[2])
@@ -183,12 +190,14 @@ class Halving:
                 sphere_map = replace(sphere_map, lift=self.config.lift)
             lifted = train.on_sphere(sphere_map)
             clusters = near[index].clusters if near else None
-            return TrialFold.of(lifted, test.on_sphere(sphere_map), parts.n_landmarks, clusters)
+            tested = test.on_sphere(sphere_map)
+            return TrialFold.of(lifted, tested, parts.n_landmarks, clusters, groups)
 
         executor = self.run.executor
+        groups = None if parts.transform is None else parts.transform.groups
         return TrialProblem(executor.map(build, range(len(parts.folds))), parts, executor)
 
-    def _screen(self, transforms: Sequence[FeatureTransform | None], small: Parts) -> list[Trial]:
+    def _screen(self, transforms: Sequence[FeatureMap | None], small: Parts) -> list[Trial]:
         """Try transforms, kernel families and widths on the small problem; the best first."""
         found: list[Trial] = []
         for transform in transforms:
@@ -316,7 +325,11 @@ class Halving:
         if self._tries_logistic():
             # The map to the sphere is chosen with the squared loss, which costs less.
             best = min(trials, key=lambda trial: trial.mean_loss)
-            logistic = self._logistic_around(best)
+            near = [
+                best,
+                *_rivals([trial for trial in trials if _kind(trial) != _kind(best)], best),
+            ]
+            logistic = [one for trial in near for one in self._logistic_around(trial)]
             trials = logistic if self.config.loss == "logistic" else [*trials, *logistic]
         return survivors_of(trials)
 
@@ -435,33 +448,67 @@ class Halving:
         return None if noticeable and significant else len(best.problem.folds[0].landmarks)
 
 
-def transforms_to_try(rows: LabelledRows, config: TrainingConfig) -> list[FeatureTransform | None]:
+def transforms_to_try(rows: LabelledRows, config: TrainingConfig) -> list[FeatureMap | None]:
     """Return the feature transforms to try; None for rows as they come."""
     if config.feature_transform is None or is_sparse(rows.X):
         return [None]
     X, weights = dense(rows.X[:]), rows.row_weights
-    if config.feature_transform == "standard":
-        return [learn_standard(X, weights)]
-    if config.feature_transform == "asinh":
-        return [learn_asinh(X, weights, long_tails_only=False)]
-    asinh = learn_asinh(X, weights, long_tails_only=True)
-    found: list[FeatureTransform | None] = [learn_standard(X, weights)]
-    if has_one_unit(X):
-        return [*found, None]
-    return found if asinh is None else [*found, asinh]
+    kinds = _kinds_to_try(rows, config)
+    found: list[FeatureMap | None] = []
+    for kind in kinds:
+        if config.n_levels is not None or kind in ("piecewise", "both"):
+            levels = config.n_levels or (0,) * X.shape[1]
+            found.append(learn_encoding(X, weights, levels, kind))
+        elif kind == "asinh":
+            found.append(learn_asinh(X, weights, long_tails_only=False))
+        else:
+            found.append(learn_standard(X, weights))
+    whole = config.feature_transform == "auto" and config.n_levels is None and has_one_unit(X)
+    return [*found, None] if whole else found
+
+
+def _kinds_to_try(rows: LabelledRows, config: TrainingConfig) -> list[EncodingKind]:
+    """Return how numbers are to be encoded: as given, else the kinds worth a trial."""
+    X, d = dense(rows.X[:]), rows.n_features
+    if config.feature_transform is not None and config.feature_transform != "auto":
+        return [config.feature_transform]
+    if config.fit_on == "representatives" or d > MOST_FEATURES_OF_A_TABLE or has_one_unit(X):
+        return ["standard"]
+    return list(_ENCODINGS)
 
 
 def survivors_of(trials: Sequence[Trial]) -> list[Trial]:
     """Return the best trial by Brier score, and the best of other kinds, to be tried on more rows.
 
     Few landmarks favour smooth kernels, and few rows favour no feature scales. So the best trial
-    with another kernel family and the best one with the other kind of map go on, too.
+    with another kernel family and the best one with the other kind of map go on, too, and the best
+    one with another transform if it may still win.
     """
     ranked = sorted(trials, key=lambda trial: trial.mean_brier)
     best = ranked[0]
     family = [trial for trial in ranked if trial.kernel.name != best.kernel.name]
     scaled = [trial for trial in ranked if (_scales(trial) is None) != (_scales(best) is None)]
-    return list(dict.fromkeys([best, *family[:1], *scaled[:1]]))
+    others = [trial for trial in ranked if _kind(trial) != _kind(best)]
+    hopeless = others and is_significantly_lower(
+        others[0].brier, best.brier, best.problem.weights, _HOPELESS
+    )
+    return list(dict.fromkeys([best, *family[:1], *scaled[:1], *([] if hopeless else others[:1])]))
+
+
+def _rivals(others: Sequence[Trial], best: Trial) -> list[Trial]:
+    """Return the best of the other trials by loss, unless it is hopelessly behind."""
+    if not others:
+        return []
+    rival = min(others, key=lambda trial: trial.mean_loss)
+    weights = best.problem.weights
+    behind = is_significantly_lower(rival.losses, best.losses, weights, _HOPELESS)
+    return [] if behind else [rival]
+
+
+def _kind(trial: Trial) -> str | None:
+    """Return the kind of the feature transform; None for rows as they come."""
+    transform = trial.problem.parts.transform
+    return None if transform is None else transform.kind
 
 
 def _smooth_if_as_good(trial: Trial) -> Trial:

@@ -18,7 +18,7 @@ from kmeans_kernel.core.clustering.representatives import Representatives, Start
 from kmeans_kernel.core.model.fitted_model import FittedModel
 from kmeans_kernel.core.solvers.nystrom import Solution, sampling_pays
 from kmeans_kernel.core.training.boundary import add_boundary_rows, share_with_boundary
-from kmeans_kernel.core.training.config import MOST_FEATURES_OF_A_TABLE, Loss, TrainingConfig
+from kmeans_kernel.core.training.config import Loss, TrainingConfig
 from kmeans_kernel.core.training.fit import calibrate, fit_coefficients
 from kmeans_kernel.core.training.model_size import search_size
 from kmeans_kernel.core.training.tuning import Tuned, leaves_open, restrict_to_width, tune
@@ -136,7 +136,7 @@ def _spans(rows: TrainingRows, run: Run, config: TrainingConfig) -> dict[str, Ru
         solve = 5e-11 * n * m**2 + 3e-9 * n * m * K
         if sampling_pays(len(rows), round(m)):
             solve = 2e-8 * n * m
-        if d > MOST_FEATURES_OF_A_TABLE:
+        if not config.sees_table(d):
             search = 60 * 1e-10 * min(n, 6000.0) * min(m, 1000.0) ** 2
     search = search if leaves_open(config) else 0.0
     whole = search + kmeans + solve

@@ -14,11 +14,12 @@ from functools import cached_property, partial
 from typing import Any, cast
 
 import numpy as np
+from scipy.sparse import csr_array
 
+from kmeans_kernel.core.arrays.encoding import FeatureGroups, FeatureMap
 from kmeans_kernel.core.arrays.execution import SERIAL, Executor
 from kmeans_kernel.core.arrays.matrices import Array, IntArray, dense
 from kmeans_kernel.core.arrays.rows import LabelledRows, water_fill
-from kmeans_kernel.core.arrays.sphere import FeatureTransform
 from kmeans_kernel.core.kernels.kernels import Kernel
 from kmeans_kernel.core.model.agop import learn_scales
 from kmeans_kernel.core.model.fitted_model import FittedModel
@@ -65,9 +66,9 @@ class Parts:
 
     folds: Sequence[tuple[LabelledRows, LabelledRows]]
     n_landmarks: int
-    transform: FeatureTransform | None = None
+    transform: FeatureMap | None = None
 
-    def transformed(self, transform: FeatureTransform | None) -> Parts:
+    def transformed(self, transform: FeatureMap | None) -> Parts:
         """Return the same folds with transformed features."""
         if transform is None:
             return self
@@ -78,7 +79,7 @@ class Parts:
         return replace(self, folds=folds, transform=transform)
 
 
-def _transformed(rows: LabelledRows, transform: FeatureTransform) -> LabelledRows:
+def _transformed(rows: LabelledRows, transform: FeatureMap) -> LabelledRows:
     return replace(rows, X=transform.apply(dense(rows.X[:])))
 
 
@@ -93,6 +94,7 @@ class TrialFold:
     unit : (n, d) float32 unit rows of both, the training samples first
     landmarks : (m, d) float64 unit rows
     clusters : (n,) the landmark of each training sample
+    groups : features that share a scale; None if each has its own
     """
 
     train: LabelledRows
@@ -100,6 +102,7 @@ class TrialFold:
     unit: Array
     landmarks: Array
     clusters: IntArray
+    groups: FeatureGroups | None = None
 
     @classmethod
     def of(
@@ -108,6 +111,7 @@ class TrialFold:
         test: LabelledRows,
         n_landmarks: int,
         near: IntArray | None = None,
+        groups: FeatureGroups | None = None,
     ) -> TrialFold:
         """Map the samples to the sphere, and cluster the training samples of each class.
 
@@ -115,7 +119,7 @@ class TrialFold:
         """
         unit = np.concatenate([train.directions(), test.directions()])
         landmarks, clusters = cluster_classes(unit[: len(train)], train, n_landmarks, near)
-        return cls(train, test, unit.astype(np.float32), landmarks, clusters)
+        return cls(train, test, unit.astype(np.float32), landmarks, clusters, groups)
 
     @cached_property
     def _cosines(self) -> Array:
@@ -184,9 +188,10 @@ def lloyd(U: Array, weights: Array, start: Array, iterations: int) -> tuple[Arra
 
 def _means(U: Array, weights: Array, labels: IntArray, empty: Array) -> Array:
     """Return the (q, d) unit means of clusters; an empty cluster gets its row of `empty`."""
-    members = np.zeros((len(empty), len(U)))
-    members[labels, np.arange(len(U))] = weights
-    sums = members @ U
+    # The rows of each cluster, in CSR form: converting from coordinates would take longer.
+    order = np.argsort(labels, kind="stable")
+    ends = np.append(0, np.cumsum(np.bincount(labels, minlength=len(empty))))
+    sums = csr_array((weights[order], order, ends), shape=(len(empty), len(U))) @ U
     lengths = np.linalg.norm(sums, axis=1, keepdims=True)
     return np.where(lengths > 0, sums / np.where(lengths > 0, lengths, 1.0), empty)
 
@@ -260,7 +265,9 @@ class WhitenedFold:
             classes=train.classes,
         )
         some = np.arange(0, len(train), -(-len(train) // _ROWS_OF_GRADIENTS))
-        return on_grid(learn_scales(model, train.X[some], train.row_weights[some]))
+        return on_grid(
+            learn_scales(model, train.X[some], train.row_weights[some], self.fold.groups)
+        )
 
 
 def on_grid(scales: Array) -> Array:

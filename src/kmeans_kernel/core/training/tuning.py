@@ -15,7 +15,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from kmeans_kernel.core.arrays.encoding import FeatureMap
 from kmeans_kernel.core.arrays.execution import Run
+from kmeans_kernel.core.arrays.feature_transform import FeatureMoments
 from kmeans_kernel.core.arrays.matrices import Array, is_sparse
 from kmeans_kernel.core.arrays.rows import (
     LabelledRows,
@@ -26,20 +28,12 @@ from kmeans_kernel.core.arrays.rows import (
     water_fill,
     with_typical_lift,
 )
-from kmeans_kernel.core.arrays.sphere import (
-    FeatureMoments,
-    FeatureTransform,
-    SphereMap,
-)
+from kmeans_kernel.core.arrays.sphere import SphereMap
 from kmeans_kernel.core.clustering.representatives import Representatives, represent
 from kmeans_kernel.core.kernels.kernels import Kernel
 from kmeans_kernel.core.model.agop import ENOUGH_ROWS, learn_scales
 from kmeans_kernel.core.model.temperature import brier_losses, fit_temperature
-from kmeans_kernel.core.training.config import (
-    MOST_FEATURES_OF_A_TABLE,
-    Loss,
-    TrainingConfig,
-)
+from kmeans_kernel.core.training.config import Loss, TrainingConfig
 from kmeans_kernel.core.training.cross_validation import (
     LARGE_CLUSTERS,
     CrossValidation,
@@ -114,7 +108,7 @@ class Tuned:
 
 def restrict_to_width(config: TrainingConfig, n_features: int) -> TrainingConfig:
     """Return the configuration without the searches that are for tables only, if d is large."""
-    if n_features <= MOST_FEATURES_OF_A_TABLE:
+    if config.sees_table(n_features):
         return config
     return replace(
         config,
@@ -142,7 +136,7 @@ def tune(
     """
     if not leaves_open(config):
         return _as_given(rows, config)
-    if config.fit_on == "samples" and rows.n_features <= MOST_FEATURES_OF_A_TABLE:
+    if config.fit_on == "samples" and config.sees_table(rows.n_features):
         return _tune_table(rows, config, run)
     small, fewer = smaller_problem(rows, config, run.rng)
     with run.executor.session():
@@ -215,13 +209,14 @@ def _as_given(rows: TrainingRows, config: TrainingConfig) -> Tuned:
     return Tuned(kernel, regularization, config.loss or "squared", sphere_map)
 
 
-def _given_transform(rows: TrainingRows, config: TrainingConfig) -> FeatureTransform | None:
+def _given_transform(rows: TrainingRows, config: TrainingConfig) -> FeatureMap | None:
     """Return the feature transform where nothing is searched; "auto" is "standard"."""
     if config.feature_transform is None:
         return None
-    if config.feature_transform == "asinh":
+    if config.feature_transform not in ("auto", "standard") or config.n_levels is not None:
         sample = stratified_sample(rows, _ROWS_OF_TRANSFORM, np.random.default_rng(0))
-        return transforms_to_try(sample, config)[0]
+        kind = "standard" if config.feature_transform == "auto" else config.feature_transform
+        return transforms_to_try(sample, replace(config, feature_transform=kind))[0]
     blocks = rows.sum_blocks(moments_of)
     return reduce(add, blocks).standard_transform() if blocks else None
 
@@ -366,7 +361,9 @@ def _learn_scales(
         rows, basis, best.kernel, best.regularization, config.fit_on, "squared", run.silent()
     )
     some = rows.sample(ENOUGH_ROWS, run.rng)
-    return learn_scales(model, rows.X[some], rows.row_weights[some])
+    transform = rows.sphere_map.feature_transform
+    groups = None if transform is None else transform.groups
+    return learn_scales(model, rows.X[some], rows.row_weights[some], groups)
 
 
 def _cluster(rows: LabelledRows, config: TrainingConfig, run: Run) -> Representatives:
