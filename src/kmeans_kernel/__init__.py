@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         PatchVotingClassifier,
         PixelNormalizer,
         SphericalKMeans,
+        TableEncoder,
         image_classifier,
     )
     from kmeans_kernel.export import load_model, save_model
@@ -37,6 +38,7 @@ __all__ = [
     "PatchVotingClassifier",
     "PixelNormalizer",
     "SphericalKMeans",
+    "TableEncoder",
     "data",
     "events",
     "export",

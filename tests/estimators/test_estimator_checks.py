@@ -14,6 +14,7 @@ from kmeans_kernel import (
     PatchVotingClassifier,
     PixelNormalizer,
     SphericalKMeans,
+    TableEncoder,
     paper,
 )
 
@@ -27,6 +28,7 @@ ESTIMATORS = [
     FourierFeatures(),
     FourierFeatures(root=False),
     AGOPProjection(),
+    TableEncoder(),
 ]
 
 

@@ -80,7 +80,11 @@ def test_columns_far_from_zero_do_no_harm(given, iris):
     rng = np.random.default_rng(0)
     moved, fresh_moved = given(X, rng), given(fresh, rng)
     model = fit(moved, y)
-    assert model.score(fresh_moved, labels) >= fit(X, y).score(fresh, labels) - 0.041
+    # The same columns near zero: a column of noise costs the same there.
+    origin = np.rint(moved.mean(axis=0))
+    near = fit(moved - origin, y).score(fresh_moved - origin, labels)
+    assert model.score(fresh_moved, labels) >= near - 0.021
+    assert near > 0.9
     assert_labels_do_not_depend_on_batches(model, fresh_moved)
 
 

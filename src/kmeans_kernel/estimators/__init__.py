@@ -5,6 +5,7 @@ from kmeans_kernel.estimators._explanation import Contribution, Explanation
 from kmeans_kernel.estimators._image_classifier import image_classifier
 from kmeans_kernel.estimators._patch_voting import PatchVotingClassifier
 from kmeans_kernel.estimators._spherical_kmeans import SphericalKMeans
+from kmeans_kernel.estimators.columns import Column, DroppedColumnWarning, TableEncoder
 from kmeans_kernel.estimators.transformers import (
     AGOPProjection,
     Deskewer,
@@ -16,8 +17,10 @@ from kmeans_kernel.estimators.transformers import (
 
 __all__ = [
     "AGOPProjection",
+    "Column",
     "Contribution",
     "Deskewer",
+    "DroppedColumnWarning",
     "EdgePatterns",
     "Explanation",
     "FourierFeatures",
@@ -26,5 +29,6 @@ __all__ = [
     "PatchVotingClassifier",
     "PixelNormalizer",
     "SphericalKMeans",
+    "TableEncoder",
     "image_classifier",
 ]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
@@ -18,10 +20,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from kmeans_kernel.core.arrays.encoding import EncodingKind
 from kmeans_kernel.core.arrays.events import OnEvent, RowsRead
 from kmeans_kernel.core.arrays.execution import Run, ambient_listener
 from kmeans_kernel.core.arrays.lazy import LazyRows
-from kmeans_kernel.core.arrays.matrices import Array, row_width
+from kmeans_kernel.core.arrays.matrices import Array, Matrix, row_width
 from kmeans_kernel.core.arrays.rows import (
     LabelledRows,
     TrainingRows,
@@ -52,15 +55,19 @@ from kmeans_kernel.estimators._explanation import Explanation, columns_of
 from kmeans_kernel.estimators._fitted_attributes import FittedAttributes
 from kmeans_kernel.estimators._parameters import config_of, deadline_of
 from kmeans_kernel.estimators._partial_fit import check_batch, continue_from, start_online
+from kmeans_kernel.estimators.columns._columns import Column, describe_columns, n_levels_of
+from kmeans_kernel.estimators.columns._table import as_table, code_table, learn_table
 from kmeans_kernel.utils.files import check_writable
 from kmeans_kernel.utils.threads import threads_for
 from kmeans_kernel.utils.validation import (
     RandomState,
     as_floats,
+    check_labels,
     check_rows,
     check_rows_and_labels,
     check_weights,
     codes_of,
+    has_missing,
 )
 
 
@@ -128,15 +135,20 @@ class KMeansKernelClassifier(
         outer product (AGOP), as in recursive feature machines. "auto" learns the factors for up to
         100 features, and keeps them if they predict held-out rows better; "learned" keeps them in
         any case.
-    feature_transform : {"auto", "standard", "asinh"} or None, default="auto"
-        Transform of each feature, computed in float64 and part of the model. "standard" subtracts
-        the mean and divides by the standard deviation: a shift or another unit of a column changes
-        no prediction. "asinh" is asinh of the deviation from the median, in robust standard
+    feature_transform : {"auto", "standard", "asinh", "piecewise", "both"} or None, default="auto"
+        Encoding of numbers, computed in float64 and part of the model. "standard" subtracts the
+        mean and divides by the standard deviation: a shift or another unit of a column changes no
+        prediction. "asinh" is asinh of the deviation from the median, in robust standard
         deviations, scaled to unit variance: a few large values do not dominate the distances.
-        "auto" standardises dense rows of up to 100 features, as tables have; if some features have
-        long tails and another hyperparameter is searched, it tries "asinh" too, and keeps it if it
-        predicts held-out rows better. Wider rows, such as pixels and embeddings, stay as they come,
-        and so do sparse rows whatever is given. None transforms nothing.
+        "piecewise" codes a number by its position among the quantiles of the training rows
+        (piecewise-linear encoding), so that the model can follow abrupt changes; "both" has that
+        code beside the standardised number. "auto" tries "both" and "standard" for tables of up to
+        100 columns and keeps what predicts held-out rows better; if nothing is searched it is
+        "standard". Wider rows of numbers, such as pixels and embeddings, stay as they come, and so
+        do sparse rows whatever is given. None transforms nothing, and takes numbers alone.
+    column_types : dict or None, default=None
+        What some columns of a table are, by name: "number", "category", "date" or "drop". Others
+        are found by their type and values: see `columns_` and docs/method.md.
     warm_start : bool, default=False
         Whether K-means starts from the representatives of the last fit, or of a loaded model,
         instead of from rows.
@@ -163,7 +175,8 @@ class KMeansKernelClassifier(
         The labels.
     representatives_ : ndarray of shape (m, n_features)
         The representatives of all classes: unit rows without a lift, else points in the space of
-        the rows of X.
+        the rows of X. Of a table with other columns than numbers it has the values as objects, with
+        None where a value is missing.
     representative_classes_ : ndarray of shape (m,)
         The label of each representative.
     representative_counts_ : ndarray of shape (m,)
@@ -183,9 +196,13 @@ class KMeansKernelClassifier(
     lift_ : float
         The lift, as given or chosen.
     feature_scales_ : ndarray of shape (n_features,) or None
-        The learned factor of each feature; None if no factors were kept.
+        The learned factor of each column; None if no factors were kept. For a column that is
+        encoded as several features it is the root mean square of their factors.
     feature_transform_ : str or None
-        The transform of the features, "standard", "asinh" or None.
+        The encoding of numbers, "standard", "asinh", "piecewise", "both" or None.
+    columns_ : tuple of Column
+        What each column of X was taken for: name, kind ("number", "boolean", "category", "date" or
+        "dropped"), levels, range and more.
     held_out_error_ : float or None
         Misclassification rate of held-out rows at the chosen hyperparameters; None if nothing was
         searched. It is a little optimistic, as the hyperparameters were chosen on the same rows.
@@ -227,6 +244,7 @@ class KMeansKernelClassifier(
 
     _result: TrainingResult
     _online: OnlineModel
+    _columns: tuple[Column, ...] | None = None
 
     def __init__(
         self,
@@ -245,7 +263,8 @@ class KMeansKernelClassifier(
         tol: float = 1e-6,
         max_iter: int = 300,
         feature_scales: Literal["auto", "learned"] | None = "auto",
-        feature_transform: Literal["auto", "standard", "asinh"] | None = "auto",
+        feature_transform: Literal["auto"] | EncodingKind | None = "auto",
+        column_types: dict[str, str] | None = None,
         warm_start: bool = False,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         random_state: RandomState = None,
@@ -268,6 +287,7 @@ class KMeansKernelClassifier(
         self.max_iter = max_iter
         self.feature_scales = feature_scales
         self.feature_transform = feature_transform
+        self.column_types = column_types
         self.warm_start = warm_start
         self.class_weight = class_weight
         self.random_state = random_state
@@ -288,12 +308,14 @@ class KMeansKernelClassifier(
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features), or blocks of rows
-            Finite numbers. Out-of-core rows come in blocks: a NumPy memory map of more than 1 GiB,
-            a Dask array or frame, or any re-iterable of (X, y) or (X, y, sample_weight), such as
-            `kmeans_kernel.data.ParquetBlocks`. Sparse rows stay sparse; representatives are dense.
-            Bytes, two-byte integers and float32 are computed with in float32, other numbers may be
-            in float64: see `docs/architecture.md`.
+        X : frame, array-like or sparse matrix of shape (n_samples, n_features), or blocks of rows
+            A table of pandas, polars or Arrow, or rows of numbers or objects. Tables may have
+            categories, booleans, dates and missing values (NaN, None, NaT, pandas.NA); numbers are
+            finite or missing. Out-of-core rows come in blocks of finite numbers: a NumPy memory map
+            of more than 1 GiB, a Dask array or frame, or any re-iterable of (X, y) or
+            (X, y, sample_weight), such as `kmeans_kernel.data.ParquetBlocks`. Sparse rows stay
+            sparse; representatives are dense. Bytes, two-byte integers and float32 are computed
+            with in float32, other numbers may be in float64: see `docs/architecture.md`.
         y : array-like of shape (n_samples,)
             Labels of any type, of at least two classes. Leave it out if the blocks have labels.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -365,7 +387,7 @@ class KMeansKernelClassifier(
             )
         else:
             rows = self._labelled(X, y, sample_weight)
-            config, start = config_of(self, len(rows.classes)), self._start_from(before, rows)
+            config, start = self._config_for(rows), self._start_from(before, rows)
             rngs, rng = self._generators(len(rows.classes))
             with (
                 self._reporting(rows, callback, task) as listener,
@@ -375,6 +397,15 @@ class KMeansKernelClassifier(
                 self.result_ = train(rows, config, rngs, run, start)
         if task is not None:
             task.end()
+
+    def _config_for(self, rows: LabelledRows) -> TrainingConfig:
+        """Return the configuration, with the levels of columns that are not plain numbers."""
+        config = config_of(self, len(rows.classes))
+        if self._columns is not None:
+            return replace(config, n_levels=n_levels_of(self._columns))
+        if has_missing(rows.X):
+            return replace(config, n_levels=(0,) * rows.n_features)
+        return config
 
     def _fit_out_of_core(
         self,
@@ -390,6 +421,7 @@ class KMeansKernelClassifier(
         with threads_for(np.inf, self.n_jobs) as executor:
             owner = type(self).__name__
             stream = open_stream(owner, source.run_by(executor), self.class_weight)
+            self._columns = None
             self._set_features(stream)
             config, start = config_of(self, len(stream.classes)), self._start_from(before, stream)
             rngs, rng = self._generators(len(stream.classes))
@@ -429,7 +461,7 @@ class KMeansKernelClassifier(
     def _start_from(self, before: FittedModel | None, rows: TrainingRows) -> StartFor | None:
         if before is None:
             return None
-        n_features = before.directions.shape[1] - (before.sphere_map.lift > 0)
+        n_features = before.n_columns
         if n_features != rows.n_features:
             raise ValueError(
                 f"warm_start=True starts from representatives of {n_features} features, and X has "
@@ -503,7 +535,7 @@ class KMeansKernelClassifier(
 
     def _labelled(self, X: Any, y: Any, sample_weight: Any) -> LabelledRows:
         """Return the validated rows, equal rows merged and rows of weight zero dropped."""
-        X, y = check_rows_and_labels(self, X, y)
+        X, y = self._rows_and_labels(X, y)
         classes, codes = codes_of(y)
         check_classification_targets(y)
         weights = check_weights(self, sample_weight, X, classes, codes)
@@ -518,6 +550,23 @@ class KMeansKernelClassifier(
                 f"{classes.tolist()[0]!r}. Check that the labels were read as intended."
             )
         return LabelledRows(X, codes, classes, weights)
+
+    def _rows_and_labels(self, X: Any, y: Any) -> tuple[Matrix, Any]:
+        """Return validated rows of numbers and labels; sets what the columns are."""
+        # Without a transform rows are numbers as they come.
+        table = as_table(X, self.column_types) if self._allows_nan() else None
+        if table is None:
+            self._columns = None
+            rows, labels = check_rows_and_labels(self, X, y, allow_nan=self._allows_nan())
+            return rows, labels
+        y = check_labels(type(self).__name__, table, y)
+        self._columns, rows = learn_table(self, table, self.column_types)
+        if self.verbose:
+            sys.stderr.write(f"{describe_columns(self._columns)}\n")
+        return rows, y
+
+    def _allows_nan(self) -> bool:
+        return self.feature_transform is not None
 
     def decision_function(self, X: Any) -> Array:
         """Return the scores of the classes.
@@ -589,7 +638,7 @@ class KMeansKernelClassifier(
         (0, True)
         """
         check_is_fitted(self)
-        X = check_rows(self, X, reset=False)
+        X = self._rows(X)
         if labels is None:
             columns = self.model_.scores(X).argmax(axis=1)
         else:
@@ -608,6 +657,8 @@ class KMeansKernelClassifier(
         sign_blind = self.kernel == "poly" and self.lift == 0 and self.degree % 2 == 0
         tags.classifier_tags.poor_score = sign_blind
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self._allows_nan()
+        tags.input_tags.string = tags.input_tags.categorical = self._allows_nan()
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -621,15 +672,22 @@ class KMeansKernelClassifier(
             return of_scores(self.model_, self._scores(X))
         frozen = copy(self)  # a lazy result keeps the current model, even after another fit
         frozen.result_ = self.result_
-        row = as_floats(np.zeros((1, self.n_features_in_), dtype=engine.type_of(X)))
+        row = as_floats(np.zeros((1, self.model_.n_columns), dtype=engine.type_of(X)))
         example = of_scores(self.model_, self.model_.scores(row))
         lazy: npt.NDArray[Any] = engine.apply(
             lambda rows: of_scores(frozen.model_, frozen._scores(rows)), X, example
         )
         return lazy
 
+    def _rows(self, X: Any) -> Matrix:
+        """Return validated rows of numbers, as the model takes them."""
+        if self._columns is not None:
+            return code_table(self, self._columns, X)
+        transform = self.model_.sphere_map.feature_transform
+        return check_rows(self, X, reset=False, allow_nan=transform is not None)
+
     def _scores(self, X: Any) -> Array:
-        X = check_rows(self, X, reset=False)
+        X = self._rows(X)
         operations = 2.0 * X.shape[0] * self.model_.directions.size
         with threads_for(operations, self.n_jobs) as executor:
             return self.model_.scores(X, executor)

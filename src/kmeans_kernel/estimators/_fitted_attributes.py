@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from kmeans_kernel.core.arrays.encoding import ColumnEncoding, EncodingKind
 from kmeans_kernel.core.arrays.events import SizeTried
 from kmeans_kernel.core.arrays.matrices import Array
 from kmeans_kernel.core.model.fitted_model import FittedModel
 from kmeans_kernel.core.training.train import TrainingResult
+from kmeans_kernel.estimators.columns._columns import Column
+from kmeans_kernel.estimators.columns._table import plain_columns, rows_as_values
 
 
 class FittedAttributes:
@@ -24,15 +27,24 @@ class FittedAttributes:
         @property
         def model_(self) -> FittedModel: ...
 
+        n_features_in_: int
+        _columns: tuple[Column, ...] | None
+
     @property
     def classes_(self) -> npt.NDArray[Any]:
         """The labels."""
         return self.model_.classes
 
     @property
-    def representatives_(self) -> Array:
-        """The representatives, (m, n_features)."""
-        return self.model_.representatives
+    def columns_(self) -> tuple[Column, ...]:
+        """What each column of X was taken for."""
+        return plain_columns(self) if self._columns is None else self._columns
+
+    @property
+    def representatives_(self) -> npt.NDArray[Any]:
+        """The representatives, (m, n_features): numbers, or values of a table as objects."""
+        rows = self.model_.representatives
+        return rows if self._columns is None else rows_as_values(self._columns, rows)
 
     @property
     def representative_classes_(self) -> npt.NDArray[Any]:
@@ -72,12 +84,22 @@ class FittedAttributes:
 
     @property
     def feature_scales_(self) -> Array | None:
-        """The learned factors of the features, (n_features,); None if no factors were kept."""
-        return self.model_.sphere_map.scales
+        """The learned factors of the columns, (n_features,); None if no factors were kept."""
+        sphere_map = self.model_.sphere_map
+        scales, transform = sphere_map.scales, sphere_map.feature_transform
+        if scales is None or not isinstance(transform, ColumnEncoding):
+            return scales
+        # The squared factor of a column is the mean over the features that are made of it.
+        found = means_of_groups(scales**2, transform.columns, transform.n_columns)
+        if self._columns is not None:
+            widths = [len(column.n_levels) for column in self._columns]
+            origin = np.repeat(np.arange(len(widths)), widths)
+            found = means_of_groups(found, origin, len(widths))
+        return np.sqrt(found)
 
     @property
-    def feature_transform_(self) -> Literal["standard", "asinh"] | None:
-        """The transform of the features, "standard", "asinh" or None."""
+    def feature_transform_(self) -> EncodingKind | None:
+        """The transform of the features, "standard", "asinh", "piecewise", "both" or None."""
         transform = self.model_.sphere_map.feature_transform
         return None if transform is None else transform.kind
 
@@ -125,3 +147,9 @@ class FittedAttributes:
     def stage_seconds_(self) -> dict[str, float]:
         """Seconds spent in each stage of training."""
         return self.result_.seconds
+
+
+def means_of_groups(values: Array, index: npt.NDArray[np.intp], n_groups: int) -> Array:
+    """Return the (n_groups,) means of the values of each group; 0 for an empty group."""
+    sizes = np.bincount(index, minlength=n_groups)
+    return np.asarray(np.bincount(index, values, n_groups) / np.maximum(sizes, 1))

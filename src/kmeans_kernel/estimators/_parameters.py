@@ -57,7 +57,7 @@ def config_of(estimator: Any, n_classes: int = 2) -> TrainingConfig:
         lift=check_auto(estimator, "lift"),
         feature_scales=_option_or_none(estimator, "feature_scales", "auto", "learned"),
         feature_transform=_option_or_none(
-            estimator, "feature_transform", "auto", "standard", "asinh"
+            estimator, "feature_transform", "auto", "standard", "asinh", "piecewise", "both"
         ),
         loss=None if loss == "auto" else loss,  # type: ignore[arg-type]
     )

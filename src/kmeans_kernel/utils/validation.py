@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, issparse
+from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_consistent_length,
@@ -80,13 +81,17 @@ def check_option(owner: object, name: str, *options: str) -> str:
     return value
 
 
-def check_rows(estimator: Any, X: Any, *, reset: bool) -> Matrix:
+def check_rows(
+    estimator: Any, X: Any, *, reset: bool, allow_nan: bool = False, sparse: bool = True
+) -> Matrix:
     """Return X as rows of finite floats (see `as_floats`); ValueError if X is invalid.
 
     `reset` is True in `fit`, which records the number and names of features, and False after it.
+    With `allow_nan` dense rows may hold NaN for missing values; without `sparse` rows are dense.
     Sparse rows are returned as CSR, without stored zeros and with sorted indices.
     """
-    return as_floats(_check(estimator, X, reset=reset, accept_sparse="csr"))
+    kind = "csr" if sparse else False
+    return as_floats(_check(estimator, X, allow_nan=allow_nan, reset=reset, accept_sparse=kind))
 
 
 def check_pixels(estimator: Any, X: Any, *, reset: bool) -> npt.NDArray[Any]:
@@ -108,15 +113,32 @@ def check_lazy_rows(estimator: Any, X: LazyRows, *, reset: bool) -> None:
 
 
 def check_rows_and_labels(
-    estimator: Any, X: Any, y: Any, *, reset: bool = True
+    estimator: Any, X: Any, y: Any, *, reset: bool = True, allow_nan: bool = False
 ) -> tuple[Matrix, Any]:
     """Return X as `check_rows` does and y as a one-dimensional array of labels."""
     if isinstance(X, LazyRows):
         check_lazy_rows(estimator, X, reset=reset)
         check_consistent_length(X, y)
         return X, column_or_1d(y)
-    rows, labels = _check(estimator, X, y=y, reset=reset, accept_sparse="csr")
+    rows, labels = _check(estimator, X, y=y, allow_nan=allow_nan, reset=reset, accept_sparse="csr")
     return as_floats(rows), labels
+
+
+def check_labels(owner: str, X: Any, y: Any) -> Any:
+    """Return y as a one-dimensional array of as many labels as X has rows."""
+    if y is None:
+        raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
+    labels = column_or_1d(y, warn=True)
+    check_consistent_length(X, labels)
+    assert_all_finite(labels, input_name="y")
+    return labels
+
+
+def has_missing(X: Any) -> bool:
+    """Return whether dense rows in memory hold NaN."""
+    if not isinstance(X, np.ndarray) or X.dtype.kind != "f":
+        return False
+    return any(bool(np.isnan(X[rows]).any()) for rows in row_blocks(*X.shape))
 
 
 def check_weights(
@@ -197,24 +219,32 @@ def codes_of(y: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp
     return classes, codes
 
 
-def _check(estimator: Any, X: Any, **options: Any) -> Any:
+def _check(estimator: Any, X: Any, *, allow_nan: bool = False, **options: Any) -> Any:
     try:
         checked = validate_data(estimator, X, ensure_all_finite=False, dtype="numeric", **options)
+        X = checked[0] if isinstance(checked, tuple) else checked
+        if X.dtype.kind == "O":  # of a frame with categories, which scikit-learn lets through
+            X.astype(np.float64)
     except (ValueError, np.exceptions.DTypePromotionError) as error:
         if "string" not in str(error) and isinstance(error, ValueError):
             raise
         raise ValueError(
-            f"X must hold numbers, got text or dates ({error}). Encode such columns first, for "
-            "example with sklearn.preprocessing.OneHotEncoder."
+            f"X must hold numbers, got text or dates ({error}). Encode such columns first, with "
+            "kmeans_kernel.TableEncoder; KMeansKernelClassifier.fit does it unless "
+            "feature_transform is None."
         ) from error
     names = getattr(estimator, "feature_names_in_", None)
-    X = checked[0] if isinstance(checked, tuple) else checked
-    check_finite(type(estimator).__name__, X, names)
+    check_finite(type(estimator).__name__, X, names, allow_nan=allow_nan)
     return checked
 
 
-def check_finite(owner: str, X: Any, names: Any = None, where: str = "") -> None:
-    """Raise ValueError for NaN or infinity, with its row and column; `where` names the block."""
+def check_finite(
+    owner: str, X: Any, names: Any = None, where: str = "", *, allow_nan: bool = False
+) -> None:
+    """Raise ValueError for NaN or infinity, with its row and column; `where` names the block.
+
+    With `allow_nan` dense rows may hold NaN.
+    """
     if X.dtype.kind != "f":
         return
     if issparse(X):
@@ -228,9 +258,12 @@ def check_finite(owner: str, X: Any, names: Any = None, where: str = "") -> None
         block = X[rows]
         with np.errstate(over="ignore", invalid="ignore"):
             total = block.sum(dtype=np.float64)
-        if np.isfinite(total) or np.isfinite(block).all():
+        if np.isfinite(total):
             continue
-        row, column = np.argwhere(~np.isfinite(block))[0]
+        strange = np.isinf(block) if allow_nan else ~np.isfinite(block)
+        if not strange.any():
+            continue
+        row, column = np.argwhere(strange)[0]
         column_name = f"column {column}" if names is None else f"column {names[column]!r}"
         if np.isnan(block[row, column]):
             what, remedy = "NaN", "Fill missing values first, for example with SimpleImputer"
