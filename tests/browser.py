@@ -25,6 +25,30 @@ def chromium():
             browser.close()
 
 
+class Opened:
+    """A page opened from a file, with its requests and its errors."""
+
+    def __init__(self, browser, path, **options):
+        self.context = browser.new_context(**options)
+        self.page = self.context.new_page()
+        self.requests, self.errors = [], []
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("console", lambda message: self.errors.append(message.text))
+        self.page.goto(path.as_uri())
+        self.page.wait_for_selector("body.ready")
+        self.url = path.as_uri()
+
+    def __enter__(self):
+        return self.page
+
+    def __exit__(self, kind, *_):
+        self.context.close()
+        if kind is None:
+            assert self.errors == []
+            assert self.requests == [self.url]
+
+
 def draw(page, *points):
     """Draw one stroke through points, in shares of the pad."""
     box = page.locator("#pad").bounding_box()

@@ -14,6 +14,7 @@ from kmeans_kernel import KMeansKernelClassifier, paper
 from kmeans_kernel.data import load_mnist
 from kmeans_kernel.export.web import to_web
 from tests.browser import chromium, draw
+from tests.export.test_web_tables import customers, wide
 
 FOLDER = Path("build") / "screenshots"
 SIZES = {"phone": (390, 844), "desk": (1440, 900)}
@@ -22,7 +23,12 @@ TABS = ("try", "representatives", "tests", "about")
 
 def main():
     FOLDER.mkdir(parents=True, exist_ok=True)
-    pages = {"digits": digits_page(), "wine": wine_page()}
+    pages = {
+        "digits": digits_page(),
+        "wine": wine_page(),
+        "customers": table_page("customers", *customers(800)),
+        "wide": table_page("wide", *wide(800)),
+    }
     with chromium() as browser:
         for name, (width, height) in SIZES.items():
             for theme in ("light", "dark"):
@@ -39,6 +45,9 @@ def take(page, path, name):
     page.wait_for_selector("body.ready")
     if page.locator("#pad").count():
         draw(page, (0.3, 0.25), (0.7, 0.25), (0.5, 0.8))
+    if page.locator("#feature-8").count():  # in the middle of the form, beside the answer
+        page.locator("#feature-8").scroll_into_view_if_needed()
+        page.screenshot(path=FOLDER / f"{name}-form.png")
     for tab in TABS:
         page.click(f"#tab-{tab}")
         page.screenshot(path=FOLDER / f"{name}-{tab}.png", full_page=True)
@@ -60,6 +69,14 @@ def wine_page():
     model = make_pipeline(StandardScaler(), KMeansKernelClassifier(5, random_state=0))
     path = FOLDER / "wine.html"
     to_web(model.fit(X_train, y_train), path, X=X_test, y=y_test, title="Wines")
+    return path
+
+
+def table_page(name, X, y):
+    train = len(X) * 3 // 4
+    path = FOLDER / f"{name}.html"
+    model = KMeansKernelClassifier(50, random_state=0).fit(X[:train], y[:train])
+    to_web(model, path, X=X[train:], y=y[train:], title=name.capitalize())
     return path
 
 

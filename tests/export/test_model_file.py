@@ -368,7 +368,7 @@ def test_arrays_of_types_unknown_to_numpy_are_refused(saved):
     with pytest.raises(ModelFileError):
         load_model(saved)
     header = json.dumps({
-        "__metadata__": {"format": "kmeans-kernel", "version": "4", "estimator": "", "digest": ""},
+        "__metadata__": {"format": "kmeans-kernel", "version": "5", "estimator": "", "digest": ""},
         "x": {"dtype": "BF16", "shape": [1], "data_offsets": [0, 2]},
     }).encode()  # fmt: skip
     saved.write_bytes(struct.pack("<Q", len(header)) + header + b"\0\0")
@@ -382,8 +382,8 @@ def test_an_endless_stream_is_refused():
 
 
 def test_other_versions_and_other_files_are_told(saved, tmp_path):
-    resaved(saved, version="3")
-    with pytest.raises(ModelFileError, match="version '3'.*reads version 4.*that wrote"):
+    resaved(saved, version="4")
+    with pytest.raises(ModelFileError, match="version '4'.*reads version 5.*that wrote"):
         load_model(saved)
     save_file({"weights": np.zeros(3)}, tmp_path / "other")
     with pytest.raises(ModelFileError, match="not a model of kmeans-kernel"):
@@ -391,7 +391,7 @@ def test_other_versions_and_other_files_are_told(saved, tmp_path):
     deep = {"kind": "Pipeline"}
     for _ in range(100):
         deep = {"kind": "Pipeline", "steps": [["a", deep]]}
-    resaved(saved, lambda _: deep, version="4")
+    resaved(saved, lambda _: deep, version="5")
     with pytest.raises(ModelFileError):
         load_model(saved)
 

@@ -106,7 +106,7 @@ def test_estimators_are_those_of_the_table(name, dtype, tolerance):
 @pytest.mark.parametrize("name", MODELS)
 def test_raw_scores_are_those_of_the_table(name):
     case = MODELS[name]
-    model, X = vectors.classifier(case), np.array(case["rows"])
+    model, X = vectors.classifier(case), vectors.rows_of(case)
     options = {"zipmap": False, "raw_scores": True}
     graph = skl2onnx.to_onnx(model, X[:1], options={id(model): options})
     _, scores = session_of(graph).run(None, {"X": X})
@@ -188,6 +188,30 @@ def test_tables(load, dtype):
     labels, probabilities = run(to_onnx(estimator, dtype=dtype), X, dtype)
     assert_alike(estimator, X, labels, probabilities)
     assert set(labels.tolist()) == set(data.target_names.tolist())
+
+
+def gaps(X, rng):
+    """Return rows with a tenth of their numbers missing."""
+    return np.where(rng.random(X.shape) < 0.1, np.nan, X).astype(X.dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("transform", ["auto", "standard", "asinh", "piecewise", "both"])
+def test_missing_numbers(transform, dtype, rng):
+    X, y = load_wine(return_X_y=True)
+    X = gaps(X.astype(dtype), rng)
+    model = classifier(feature_transform=transform, feature_scales="learned").fit(X[::2], y[::2])
+    assert np.isnan(X).any()
+    assert_alike(model, X, *run(to_onnx(model, dtype=dtype), X, dtype))
+
+
+@pytest.mark.parametrize("transform", ["standard", "asinh"])
+def test_missing_numbers_where_training_had_none(transform, rng):
+    X, y = load_wine(return_X_y=True)
+    model = classifier(feature_transform=transform).fit(X, y)
+    X = gaps(X, rng)
+    X[0] = np.nan
+    assert_alike(model, X, *run(to_onnx(model, dtype=np.float64), X, np.float64))
 
 
 @pytest.mark.parametrize("n", [1, 7])

@@ -27,12 +27,14 @@ from kmeans_kernel import (
     paper,
 )
 from kmeans_kernel.data import load_digits
+from kmeans_kernel.estimators.columns import Column
 from kmeans_kernel.export.web import to_web
-from kmeans_kernel.export.web._content import form_fields
 from kmeans_kernel.export.web._frame import Frame
 from kmeans_kernel.export.web._page import _model_tree
+from kmeans_kernel.export.web._table import form_fields
 from tests import vectors
-from tests.browser import chromium, draw
+from tests.browser import Opened, chromium, draw
+from tests.reference import estimators as twin
 
 SOURCES = files("kmeans_kernel.export.web") / "scripts"
 
@@ -47,7 +49,10 @@ def browser():
 def script(browser):
     """A blank page with the functions that compute, and no views."""
     page = browser.new_page()
-    names = ("arrays", "kernels", "model", "steps", "estimators", "framing", "pictures")
+    names = (
+        "arrays", "kernels", "transforms", "model", "columns", "steps", "estimators", "framing",
+        "pictures",
+    )  # fmt: skip
     page.add_script_tag(content="\n".join((SOURCES / f"{name}.js").read_text() for name in names))
     return page
 
@@ -88,30 +93,6 @@ def classifier(q):
     )  # fmt: skip
 
 
-class Opened:
-    """A page opened from a file, with its requests and its errors."""
-
-    def __init__(self, browser, path, **options):
-        self.context = browser.new_context(**options)
-        self.page = self.context.new_page()
-        self.requests, self.errors = [], []
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.on("console", lambda message: self.errors.append(message.text))
-        self.page.goto(path.as_uri())
-        self.page.wait_for_selector("body.ready")
-        self.url = path.as_uri()
-
-    def __enter__(self):
-        return self.page
-
-    def __exit__(self, kind, *_):
-        self.context.close()
-        if kind is None:
-            assert self.errors == []
-            assert self.requests == [self.url]
-
-
 # Scores and probabilities
 
 
@@ -120,15 +101,23 @@ def test_scores_are_those_of_the_table(name, script):
     case = vectors.cases("models")[name]
     found = script.evaluate(
         """({ case: one }) => {
+          const camel = (name) => name.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
+          const mapOf = (tree) => {
+            if (!tree) return null;
+            if (!("n_columns" in tree)) return new FeatureTransform(tree);
+            return new ColumnEncoding({
+              ...Object.fromEntries(Object.entries(tree).map(([key, one]) => [camel(key), one])),
+              values: mapOf(tree.values) });
+          };
           const flat = (rows) => Object.assign(Float64Array.from(rows.flat()),
             { shape: [rows.length, rows[0].length] });
           const model = new FittedModel({
             directions: flat(one.directions), dualCoef: flat(one.dual_coef),
             intercept: one.intercept, kernel: one.kernel, lift: one.lift,
             temperature: one.temperature, scales: one.feature_scales,
-            transform: one.feature_transform });
+            transform: mapOf(one.feature_transform) });
           return one.rows.map((row) => {
-            const values = model.kernelValues(Float64Array.from(row));
+            const values = model.kernelValues(Float64Array.from(row, (x) => x ?? NaN));
             const scores = model.scoresOf(values);
             const probabilities = model.probabilities(scores);
             return { scores: Array.from(scores), probabilities: Array.from(probabilities),
@@ -141,13 +130,13 @@ def test_scores_are_those_of_the_table(name, script):
         np.testing.assert_allclose([row[key] for row in found], case[key], rtol=1e-9, atol=1e-9)
 
 
-CLASSIFY = """({ tree, arrays, rows }) => {
+CLASSIFY = """({ tree, arrays, rows, are_values }) => {
   const typed = Object.fromEntries(Object.entries(arrays).map(([name, { shape, values }]) =>
     [name, Object.assign(Float64Array.from(values), { shape })]));
   const estimator = estimatorOf(tree, new Place(typed));
   return rows.map((row) => {
     const { probabilities, scores, model, values, best } =
-      estimator.classify(Float64Array.from(row));
+      estimator.classify(are_values ? row : Float64Array.from(row));
     const sum = Array.from(scores).map((_, k) =>
       model.contributionsOf(values, k).reduce((a, b) => a + b, model.intercept[k]));
     return { probabilities: Array.from(probabilities), scores: Array.from(scores), sum, best };
@@ -155,15 +144,35 @@ CLASSIFY = """({ tree, arrays, rows }) => {
 }"""
 
 
-def classify(script, estimator, rows):
+def classify(script, estimator, rows, *, values=False):
+    """Classify rows of numbers, or of values, in JavaScript."""
     tree, arrays = _model_tree(estimator)
     plain = {
         name: {"shape": list(array.shape), "values": array.reshape(-1).tolist()}
         for name, array in arrays.items()
     }
+    rows = rows if values else np.asarray(rows, dtype=float).tolist()
     return script.evaluate(
-        CLASSIFY, {"tree": tree, "arrays": plain, "rows": np.asarray(rows, dtype=float).tolist()}
+        CLASSIFY, {"tree": tree, "arrays": plain, "rows": rows, "are_values": values}
     )
+
+
+@pytest.mark.parametrize("name", vectors.cases("tables"))
+def test_tables_agree_with_the_table(name, script):
+    case = vectors.cases("tables")[name]
+    estimator = vectors.estimator(case)
+    found = classify(script, estimator, case["rows"], values=True)
+    probabilities = [row["probabilities"] for row in found]
+    np.testing.assert_allclose(probabilities, case["probabilities"], atol=1e-9)
+    assert [estimator.classes_[row["best"]] for row in found] == case["labels"]
+    numbers = script.evaluate(
+        """({ columns, rows }) => rows.map((row) =>
+          Array.from(codesOf(columns.map((column) => new Column(column)), row),
+            (x) => (Number.isNaN(x) ? null : x)))""",
+        {"columns": twin.columns_of(case["tree"]), "rows": case["rows"]},
+    )
+    expected = np.array(case["numbers"], dtype=float)
+    np.testing.assert_allclose(np.array(numbers, dtype=float), expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", vectors.cases("estimators"))
@@ -556,7 +565,8 @@ def test_rows_are_exact_and_shown_with_the_digits_they_need(browser, tmp_path):
         slider.focus()
         page.keyboard.press("ArrowRight")
         assert page.input_value("#feature-1") == slider.input_value()
-        assert len(set(page.locator(".field .ends").nth(0).inner_text().split())) == 2
+        low, high = page.locator(".field .ends").nth(0).inner_text().split(" – ")
+        assert float(low) < float(high)
 
 
 def test_enter_does_not_send_the_page_away(browser, tmp_path):
@@ -626,13 +636,24 @@ def test_a_table_has_fields(browser, wine, wine_page):
         before = page.input_value("#feature-0")
         page.keyboard.press("ArrowRight")
         assert page.input_value("#feature-0") != before
-        page.fill("#feature-0", "")
-        assert page.inner_text("#answer-note") == "Every field needs a number."
+        page.fill("#feature-0", "")  # missing
+        row = X_test.iloc[[20]].assign(alcohol=np.nan)
+        assert page.inner_text("#answer") == model.predict(row)[0]
+        assert page.get_attribute("#feature-0", "placeholder") == "missing"
         page.click("#reset")
         assert page.inner_text("#answer") != ""
         page.click("#tab-tests")
         assert "0 of them wrong" in page.inner_text("#test-note")
         assert page.inner_text("#cell") == "None."
+
+
+def test_a_model_of_plain_numbers_needs_them_all(browser, tmp_path):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    to_web(classifier(3).fit(X, X[:, 0] > 0), tmp_path / "a.html")
+    with Opened(browser, tmp_path / "a.html") as page:
+        page.fill("#feature-0", "")
+        assert page.inner_text("#answer-note") == "Every field needs a number."
+        assert page.locator(".empty").count() == 0
 
 
 def test_names_and_labels_are_text(browser, tmp_path):
@@ -751,10 +772,10 @@ def test_a_title_is_a_title(tmp_path):
 
 def test_ranges_of_fields():
     columns = np.array([[0.0, 3, 5], [1.0, 3, 7], [0.123, 3, 9]])
-    first, same, whole = form_fields(None, columns)
+    first, same, whole = form_fields([Column(name, "number") for name in "abc"], columns)
     assert (first["low"], first["high"], first["step"]) == (0, 1, 0.001)
     assert same["low"] < 3 < same["high"]
-    assert (whole["step"], whole["typical"], whole["name"]) == (1, 7, "feature 3")
+    assert (whole["step"], whole["typical"], whole["name"]) == (1, 7, "c")
 
 
 def test_wrong_arguments_are_refused(digits, tmp_path):

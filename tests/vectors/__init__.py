@@ -5,22 +5,27 @@ JavaScript of a page. What it expects comes from the slow twins in `tests/refere
 `python -m tests.vectors` writes it anew.
 
 Numbers are float64 unless an array names another type. "models" are fitted models of rows;
-"estimators" are whole ones, as `save_model` describes them, of pixels or features. A label is
-the class of the highest probability; contributions are the terms of the winner's score.
+"estimators" are whole ones, as `save_model` describes them, of pixels or features; "tables" are
+estimators of rows of values, in which a date is in seconds since 1970. A label is the class of the
+highest probability; contributions are the terms of the winner's score. A missing value is null.
 """
 
 import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from kmeans_kernel import KMeansKernelClassifier
-from kmeans_kernel.core.arrays.sphere import FeatureTransform, SphereMap
+from kmeans_kernel.core.arrays.encoding import ColumnEncoding
+from kmeans_kernel.core.arrays.feature_transform import FeatureTransform
+from kmeans_kernel.core.arrays.sphere import SphereMap
 from kmeans_kernel.core.model.fitted_model import FittedModel
 from kmeans_kernel.core.training.train import TrainingResult
 from kmeans_kernel.export.model_file._estimators import build
 from kmeans_kernel.export.model_file._file import Place
 from kmeans_kernel.export.model_file._values import build_kernel
+from tests.reference import estimators as twin
 
 TABLE = Path(__file__).with_name("scores.json")
 
@@ -34,10 +39,27 @@ def cases(section):
     return {case["name"]: case for case in read()[section]}
 
 
+def rows_of(case):
+    """The rows of numbers of a case, NaN where a value is missing."""
+    return np.array(case["rows"], dtype=float)
+
+
+def table_of(case):
+    """The rows of values of a case, as a frame."""
+    names = [column["name"] for column in twin.columns_of(case["tree"])]
+    return pd.DataFrame(case["rows"], columns=names, dtype=object)
+
+
 def feature_transform(tree):
-    """The feature transform of a case, or None."""
+    """The feature transform or the encoding of columns of a case, or None."""
     if tree is None:
         return None
+    if "n_columns" in tree:
+        arrays = {name: np.array(tree[name]) for name in tree if isinstance(tree[name], list)}
+        positions = [name for name in arrays if name.endswith("_columns")]
+        arrays |= {name: arrays[name].astype(np.intp) for name in positions}
+        values = feature_transform(tree["values"])
+        return ColumnEncoding(tree["kind"], n_columns=tree["n_columns"], values=values, **arrays)
     arrays = {name: np.array(tree[name], dtype=float) for name in ("centers", "widths", "gains")}
     return FeatureTransform(tree["kind"], **arrays)
 

@@ -2,13 +2,17 @@
 
 import json
 
-from tests.vectors import TABLE, _estimators, _models
+from tests.vectors import TABLE, _estimators, _models, _tables
 
 _WIDTH = 100
 
 
 def make():
-    return {"models": _models.make(), "estimators": _estimators.make()}
+    return {
+        "models": _models.make(),
+        "estimators": _estimators.make(),
+        "tables": _tables.make(),
+    }
 
 
 def readable(value, indent=""):

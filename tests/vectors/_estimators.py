@@ -98,12 +98,12 @@ def _case(seed, name, estimator, shape, labels):
     rows = np.vstack([_images(rng, np.arange(3) % len(labels), shape).reshape(3, -1), X[:1] * 0])
     arrays = {}
     tree = describe(estimator.fit(X.astype(float), np.array(labels)[y]), Place("", arrays))
-    arrays = {name: _rounded(array) for name, array in arrays.items()}
+    arrays = {name: rounded(array) for name, array in arrays.items()}
     return {
         "name": name,
         "image_shape": list(shape),
         "tree": tree,
-        "arrays": {name: _plain(array) for name, array in arrays.items()},
+        "arrays": {name: plain(array) for name, array in arrays.items()},
         **_mixing(arrays),
         "rows": rows.tolist(),
         **expected(tree, arrays, rows.astype(float).tolist()),
@@ -126,11 +126,11 @@ def _images(rng, y, shape):
     return images
 
 
-def _rounded(array):
+def rounded(array):
     return array if array.dtype.kind == "i" else array.round(_DECIMALS)
 
 
-def _plain(array):
+def plain(array):
     """An array as JSON; numbers of float32 as short as they can be."""
     values = np.array([float(str(v)) for v in array.ravel()]).reshape(array.shape)
     values = array if array.dtype.kind == "i" else values

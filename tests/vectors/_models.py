@@ -1,5 +1,7 @@
 """The cases of fitted models: each is the plain one but for what its name says."""
 
+import math
+
 import numpy as np
 
 from tests.reference import model as twin
@@ -18,6 +20,39 @@ _ASINH = {
 _LAPLACE = {"name": "laplacian", "gamma": 0.8}
 
 _POWER = {"name": "exponential_power", "gamma": 0.8, "exponent": 1.4}
+
+# Two columns of numbers, one of three levels, one of two numbers: 0, 3; 1; 2.
+_ENCODING = {
+    "kind": "both",
+    "n_columns": 4,
+    "values": {
+        "kind": "standard",
+        "centers": [0.3, 0.6, 20.0],
+        "widths": [1.2, 0.5, 11.0],
+        "gains": [1.0, 1.0, 1.0],
+    },
+    "value_columns": [0, 2, 3],
+    "step_columns": [0, 0, 0, 3, 3],
+    "step_starts": [-1.0, -0.2, 0.7, 3.0, 17.0],
+    "step_widths": [0.8, 0.9, 1.3, 14.0, 20.0],
+    "step_means": [0.8, 0.55, 0.2, 0.7, 0.3],
+    "step_gains": [1.9, 1.9, 1.9, 1.6, 1.6],
+    "level_columns": [1, 1, 1],
+    "level_codes": [0.0, 1.0, 2.0],
+    "level_shares": [0.5, 0.3, 0.2],
+    "missing_columns": [1, 2],
+    "missing_shares": [0.1, 0.25],
+}
+
+_TAILS = {**_ENCODING["values"], "kind": "asinh", "gains": [0.9, 1.0, 1.3]}
+
+_NO_STEPS = {name: [] for name in _ENCODING if name.startswith("step_")}
+
+# Between, on and beyond the ends of steps; missing and unknown.
+_COLUMNS = [
+    [0.1, 0, 1.0, 21.5], [-0.2, 1, 0.0, 17.0], [-7.0, 2, None, 3.0], [9.5, -1, 1.0, 55.0],
+    [None, None, None, None], [0.7, -1, None, -4.0],
+]  # fmt: skip
 
 _EXTREME = [[1e30, -2e30, 5e29], [3e-30, 1e-30, -2e-30], [1e30, 1e-30, 1.0], [0.0, 0.0, -1e-30]]
 
@@ -64,6 +99,54 @@ _CASES = {
         "directions": _EXACT,
         "rows": [_EXACT[0], [5 * x for x in _EXACT[1]], _EXACT[5], [0.1, 0.2, 0.3]],
     },
+    "columns": {
+        "feature_transform": _ENCODING,
+        "kernel": {"name": "rbf", "gamma": 0.7},
+        "rows": _COLUMNS,
+        "lift": 1.2,
+    },
+    "columns, scaled": {
+        "feature_transform": _ENCODING,
+        "feature_scales": [1.5, 0.2, 0.7, 0.4, 0.4, 0.4, 0.9, 0.9, 0.6, 0.6, 0.6, 0.3, 0.1],
+        "kernel": _LAPLACE,
+        "rows": _COLUMNS,
+        "lift": 0.8,
+    },
+    "columns, steps alone": {
+        "feature_transform": {
+            **_ENCODING,
+            "kind": "piecewise",
+            "values": {
+                name: value if name == "kind" else value[1:2]
+                for name, value in _ENCODING["values"].items()
+            },
+            "value_columns": [2],
+        },
+        "kernel": _LAPLACE,
+        "rows": _COLUMNS,
+        "lift": 1.2,
+    },
+    "columns, asinh": {
+        "feature_transform": {**_ENCODING, "kind": "asinh", "values": _TAILS, **_NO_STEPS},
+        "rows": _COLUMNS,
+        "lift": 1.2,
+    },
+    "columns, levels alone": {
+        "feature_transform": {
+            **_ENCODING,
+            "kind": "standard",
+            "n_columns": 2,
+            "values": None,
+            "value_columns": [],
+            **_NO_STEPS,
+            "missing_columns": [0],
+            "missing_shares": [0.1],
+            "level_columns": [0, 0, 1],
+            "level_codes": [0.0, 1.0, 0.0],
+        },
+        "kernel": {"name": "rbf", "gamma": 0.7},
+        "rows": [[0, 0], [1, -1], [-1, 0], [None, 0], [1, None]],
+    },
     "standardised, seconds and metres": {
         "feature_transform": {
             "kind": "standard",
@@ -93,7 +176,8 @@ def _case(seed, name, absent=None, rows=None, directions=None, **change):
     if absent is not None:
         codes[codes == absent] = 0
         dual_coef[:, absent] = 0.0
-    points = unit_rows(rng.normal(size=(_M, _D)).round(3), lift)
+    width = _width(change.get("feature_transform"))
+    points = unit_rows(rng.normal(size=(_M, width)).round(3), lift)
     return {
         "name": name,
         "directions": directions or points,
@@ -112,10 +196,19 @@ def _case(seed, name, absent=None, rows=None, directions=None, **change):
     }
 
 
+def _width(transform):
+    """The number of features."""
+    if transform is None or "n_columns" not in transform:
+        return _D
+    parts = ("value_columns", "step_columns", "level_columns", "missing_columns")
+    return sum(len(transform[part]) for part in parts)
+
+
 def _expected(case):
+    numbers = [[math.nan if x is None else x for x in row] for row in case["rows"]]
     where = case["lift"], case["feature_scales"], case["feature_transform"]
     function = kernel_function(case["kernel"])
-    parts = case["rows"], case["directions"], case["dual_coef"]
+    parts = numbers, case["directions"], case["dual_coef"]
     scores = twin.scores(*parts, case["intercept"], function, *where)
     winners = [row.index(max(row)) for row in scores]
     return {

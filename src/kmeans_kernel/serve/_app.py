@@ -136,11 +136,14 @@ class Endpoints:
         return model
 
     async def infer(self, request: Request) -> Response:
-        """Take JSON or binary tensors; return labels and probabilities."""
+        """Take JSON or binary tensors, of a table one for each column; return probabilities."""
         return await handle_infer(self._service, request, self._model(request))
 
     async def predict(self, request: Request) -> Response:
-        """Take rows as JSON lists, as JSON objects keyed by feature name, or as CSV."""
+        """Take rows as JSON lists, as JSON objects by column name, or as CSV.
+
+        In rows of a table null is a missing value.
+        """
         return await handle_predict(self._service, request, self._model(request))
 
     async def live(self, _: Request) -> Response:

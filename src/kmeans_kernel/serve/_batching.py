@@ -184,9 +184,9 @@ def _deliver(batch: list[_Job], outcomes: list[Array | Exception]) -> None:
             job.future.set_result(outcome)
 
 
-def measure_batch_sizes(predict: Predict, n_features: int) -> BatchSizes:
-    """Measure the time per row at doubling batch sizes, and choose from it."""
-    rows = np.random.default_rng(0).random((_MAX_BATCH_ROWS, n_features), dtype=np.float32)
+def measure_batch_sizes(predict: Predict, width: int) -> BatchSizes:
+    """Measure the time per row of `width` numbers at doubling batch sizes, and choose from it."""
+    rows = np.random.default_rng(0).random((_MAX_BATCH_ROWS, width), dtype=np.float32)
     predict(rows[:1])  # warm-up
     begin = perf_counter()
     per_row: dict[int, float] = {}

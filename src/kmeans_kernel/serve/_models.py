@@ -15,6 +15,12 @@ from sklearn.pipeline import Pipeline
 from kmeans_kernel.core.arrays.matrices import Array
 from kmeans_kernel.estimators._patch_voting import PatchVotingClassifier
 from kmeans_kernel.report._inspection import input_shape, sees_images
+from kmeans_kernel.serve._tables import (
+    ServedTable,
+    datatype_of,
+    describe_column,
+    to_served_table,
+)
 
 # Model files have no versions, but the protocol requires one.
 VERSION = "1"
@@ -32,11 +38,12 @@ class ServedModel:
 
     Attributes
     ----------
-    predict : map rows (n, n_features) to probabilities (n, K)
+    predict : map rows (n, width) to probabilities (n, K)
     feature_names : column names seen in `fit`, None if there were none
     image_shape : height and width for a model of images, (None, None) if unknown; else None
     labels : (K,) classes, converted to the datatype
     datatype : protocol datatype of the labels
+    table : the columns of a model that was trained on more than plain numbers, else None
     """
 
     name: str
@@ -46,6 +53,12 @@ class ServedModel:
     image_shape: tuple[int | None, int | None] | None
     labels: npt.NDArray[Any]
     datatype: str
+    table: ServedTable | None = None
+
+    @property
+    def width(self) -> int:
+        """How many numbers a row is for `predict`."""
+        return self.n_features if self.table is None else self.table.width
 
     @property
     def input_datatype(self) -> str:
@@ -77,16 +90,19 @@ def to_served_model(name: str, estimator: Any) -> ServedModel:
             f"{type(estimator).__name__}."
         )
     names = getattr(estimator, "feature_names_in_", None)
-    n_features = int(estimator.n_features_in_)
+    table, predict = to_served_table(estimator) or (None, None)
+    if table is not None:
+        names = [column.name for column in table.columns]
     labels, datatype = _protocol_labels(np.asarray(estimator.classes_))
     return ServedModel(
         name=name,
-        predict=_without_feature_names(estimator).predict_proba,
-        n_features=n_features,
+        predict=predict or _without_feature_names(estimator).predict_proba,
+        n_features=int(estimator.n_features_in_),
         feature_names=None if names is None else tuple(str(one) for one in names),
         image_shape=(input_shape(estimator) or _UNKNOWN_SHAPE) if sees_images(estimator) else None,
         labels=labels,
         datatype=datatype,
+        table=table,
     )
 
 
@@ -96,13 +112,7 @@ def metadata(model: ServedModel) -> dict[str, Any]:
         "name": model.name,
         "versions": [VERSION],
         "platform": "kmeans-kernel",
-        "inputs": [
-            {
-                "name": INPUT,
-                "datatype": model.input_datatype,
-                "shape": [-1, model.n_features],
-            }
-        ],
+        "inputs": _inputs(model),
         "outputs": [
             {"name": LABEL, "datatype": model.datatype, "shape": [-1]},
             {"name": PROBABILITIES, "datatype": "FP64", "shape": [-1, len(model.labels)]},
@@ -113,7 +123,20 @@ def metadata(model: ServedModel) -> dict[str, Any]:
         known["parameters"]["feature_names"] = list(model.feature_names)
     if model.image_shape is not None:
         known["parameters"]["image_shape"] = [side or -1 for side in model.image_shape]
+    if model.table is not None:
+        known["parameters"]["columns"] = [describe_column(one) for one in model.table.columns]
     return known
+
+
+def _inputs(model: ServedModel) -> list[dict[str, Any]]:
+    """Return one tensor of all features, or one for each column of a table."""
+    if model.table is None or model.table.is_numeric:
+        shape = [-1, model.n_features]
+        return [{"name": INPUT, "datatype": model.input_datatype, "shape": shape}]
+    return [
+        {"name": column.name, "datatype": datatype_of(column), "shape": [-1]}
+        for column in model.table.used
+    ]
 
 
 def config(model: ServedModel) -> dict[str, Any]:

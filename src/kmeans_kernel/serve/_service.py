@@ -85,7 +85,7 @@ class Service:
         self.log.start()
         self.pool.start()
         for name, model in self.models.items():
-            sizes = measure_batch_sizes(model.predict, model.n_features)
+            sizes = measure_batch_sizes(model.predict, model.width)
             if not self._batching:
                 sizes = BatchSizes(1, sizes.chunk_rows)
             self.batchers[name] = MicroBatcher(model.predict, sizes, self._batch_counter(name))

@@ -1,8 +1,9 @@
 """Saving and loading of fitted estimators as one safetensors file that cannot run code.
 
 The arrays are the file's tensors. Its metadata hold the format version, a JSON tree of the
-estimators with their parameters, and a SHA-256 digest of the tree and the arrays. Loading verifies
-the header, the version, the digest, and every name, type and shape before it builds an estimator.
+estimators with their parameters and columns, and a SHA-256 digest of the tree and the arrays.
+Loading verifies the header, the version, the digest, and every name, type and shape before it
+builds an estimator.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
     ----------
     estimator : KMeansKernelClassifier, PatchVotingClassifier, or a Pipeline that ends in one
         Before the classifier a pipeline may hold PixelNormalizer, FourierFeatures and
-        scikit-learn's StandardScaler.
+        scikit-learn's StandardScaler. Of a table the file has the names of the columns, the levels
+        of categories, and the least and the largest number of each column.
     path : path
         The file to write. It is written atomically: an interrupted save leaves the old file.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,20 +12,25 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
+from kmeans_kernel.core.arrays.encoding import ColumnEncoding
 from kmeans_kernel.core.arrays.matrices import as_counts
-from kmeans_kernel.core.arrays.sphere import FeatureTransform, SphereMap, TransformKind
+from kmeans_kernel.core.arrays.sphere import SphereMap
 from kmeans_kernel.core.kernels.kernels import kernel_to_dict
 from kmeans_kernel.core.model.fitted_model import FittedModel
 from kmeans_kernel.core.training.train import TrainingResult
 from kmeans_kernel.estimators._classifier import KMeansKernelClassifier
 from kmeans_kernel.estimators._parameters import config_of
 from kmeans_kernel.estimators._patch_voting import PatchVotingClassifier
+from kmeans_kernel.estimators.columns import TableEncoder
+from kmeans_kernel.estimators.columns._columns import Column, n_levels_of
 from kmeans_kernel.estimators.transformers._agop_projection import AGOPProjection
 from kmeans_kernel.estimators.transformers._deskewer import Deskewer
 from kmeans_kernel.estimators.transformers._edge_patterns import PATTERN_SIZE, EdgePatterns
 from kmeans_kernel.estimators.transformers._fourier import FourierFeatures
 from kmeans_kernel.estimators.transformers._hog import OrientedGradients
 from kmeans_kernel.estimators.transformers._pixels import PixelNormalizer
+from kmeans_kernel.export.model_file._columns import build_columns, check_names, describe_columns
+from kmeans_kernel.export.model_file._feature_maps import build_feature_map, describe_feature_map
 from kmeans_kernel.export.model_file._file import ModelFileError, Place
 from kmeans_kernel.export.model_file._values import (
     build_kernel,
@@ -41,9 +46,6 @@ from kmeans_kernel.export.model_file._values import (
 )
 
 _FLOATS = ("float32", "float64")
-
-# The arrays of a feature transform; its kind is in the tree.
-_TRANSFORM_ARRAYS = ("centers", "widths", "gains")
 
 
 def describe(estimator: Any, place: Place) -> dict[str, Any]:
@@ -159,6 +161,28 @@ def _build_metric(tree: dict[str, Any], place: Place) -> AGOPProjection:
     return metric
 
 
+def _describe_encoder(encoder: TableEncoder, place: Place) -> dict[str, Any]:
+    return {
+        "features": describe_features(encoder),
+        "params": describe_params(encoder),
+        "columns": describe_columns(encoder._columns),
+        **describe_feature_map(encoder._encoding, place),
+    }
+
+
+def _build_encoder(tree: dict[str, Any], place: Place) -> TableEncoder:
+    encoder = TableEncoder(**params_of(TableEncoder, tree))
+    n_features, columns = set_features(encoder, tree), build_columns(tree["columns"])
+    check_names(columns, encoder)
+    n_levels = None if columns is None else n_levels_of(columns)
+    width = n_features if n_levels is None else len(n_levels)
+    encoding = build_feature_map(tree, place, width, n_levels)
+    if not isinstance(encoding, ColumnEncoding):
+        raise ModelFileError("its encoder has no encoding of columns")
+    encoder._columns, encoder._encoding = columns, encoding
+    return encoder
+
+
 def _check_unit_rows(name: str, rows: npt.NDArray[Any]) -> None:
     """Raise `ModelFileError` unless all rows have unit length; rows of zeros are allowed."""
     # 1e-3 admits float16 rounding: representatives of a page may be stored in half precision.
@@ -178,17 +202,14 @@ def _describe_classifier(classifier: KMeansKernelClassifier, place: Place) -> di
     sphere_map = model.sphere_map
     if sphere_map.scales is not None:
         place.put("feature_scales", sphere_map.scales)
-    transform = sphere_map.feature_transform
-    if transform is not None:
-        for name in _TRANSFORM_ARRAYS:
-            place.put(f"transform_{name}", getattr(transform, name))
     return {
         "features": describe_features(classifier),
         "params": describe_params(classifier),
         "classes": describe_labels(model.classes),
         "kernel": kernel_to_dict(model.kernel),
         "lift": sphere_map.lift,
-        "feature_transform": None if transform is None else transform.kind,
+        **describe_feature_map(sphere_map.feature_transform, place),
+        "columns": describe_columns(classifier._columns),
         "temperature": model.temperature,
         "regularization": result.regularization,
         "online": result.online,
@@ -204,7 +225,10 @@ def _describe_classifier(classifier: KMeansKernelClassifier, place: Place) -> di
 def _build_classifier(tree: dict[str, Any], place: Place) -> KMeansKernelClassifier:
     classifier = KMeansKernelClassifier(**params_of(KMeansKernelClassifier, tree))
     config_of(classifier)  # raises for parameters that fit would refuse
-    model = _build_model(tree, place, set_features(classifier, tree))
+    n_features, columns = set_features(classifier, tree), build_columns(tree["columns"])
+    check_names(columns, classifier)
+    classifier._columns = columns
+    model = _build_model(tree, place, n_features, columns)
     if tree["loss"] not in ("squared", "logistic"):
         raise ModelFileError(f"its loss is {tree['loss']!r}")
     error = tree["held_out_error"]
@@ -229,11 +253,18 @@ def _build_classifier(tree: dict[str, Any], place: Place) -> KMeansKernelClassif
     return classifier
 
 
-def _build_model(tree: dict[str, Any], place: Place, n_features: int) -> FittedModel:
+def _build_model(
+    tree: dict[str, Any], place: Place, n_features: int, columns: tuple[Column, ...] | None
+) -> FittedModel:
     """Return the fitted model after checking that its arrays are consistent."""
     classes = build_labels(tree["classes"])
     lift = number_of(tree, "lift", 0.0)
-    directions = place.take("directions", (None, n_features + (lift > 0)), _FLOATS)
+    n_levels = None if columns is None else n_levels_of(columns)
+    width = n_features if n_levels is None else len(n_levels)
+    feature_map = build_feature_map(tree, place, width, n_levels)
+    if feature_map is not None:
+        width = feature_map.n_features
+    directions = place.take("directions", (None, width + (lift > 0)), _FLOATS)
     m = len(directions)
     codes = place.take("representative_classes", (m,), ("int64",))
     counts = place.take("representative_counts", (m,), ("float64",))
@@ -242,14 +273,9 @@ def _build_model(tree: dict[str, Any], place: Place, n_features: int) -> FittedM
     # A class without representatives is allowed if its coefficients are zero: partial_fit may
     # declare classes before their first rows.
     absent = np.setdiff1d(np.arange(len(classes)), codes)
-    if not inside.all() or dual_coef[:, absent].any() or (counts < 0).any():
+    if not m or not inside.all() or dual_coef[:, absent].any() or (counts < 0).any():
         raise ModelFileError("its representatives do not belong to its classes")
     _check_unit_rows("representatives", directions)
-    scales = None
-    if place.has("feature_scales"):
-        scales = place.take("feature_scales", (n_features,), ("float64",))
-        if (scales <= 0).any():
-            raise ModelFileError("its feature scales are not above zero")
     return FittedModel(
         directions=directions,
         representative_classes=codes.astype(np.intp, copy=False),
@@ -257,27 +283,19 @@ def _build_model(tree: dict[str, Any], place: Place, n_features: int) -> FittedM
         dual_coef=dual_coef,
         intercept=place.take("intercept", (len(classes),), ("float64",)),
         kernel=build_kernel(tree["kernel"]),
-        sphere_map=SphereMap(lift, scales, _build_transform(tree, place, n_features)),
+        sphere_map=SphereMap(lift, _feature_scales(place, width), feature_map),
         classes=classes,
         temperature=number_of(tree, "temperature", np.finfo(float).tiny),
     )
 
 
-def _build_transform(
-    tree: dict[str, Any], place: Place, n_features: int
-) -> FeatureTransform | None:
-    kind = tree["feature_transform"]
-    if kind is None:
+def _feature_scales(place: Place, width: int) -> npt.NDArray[Any] | None:
+    if not place.has("feature_scales"):
         return None
-    if kind not in get_args(TransformKind):
-        raise ModelFileError(f"its feature transform is {kind!r}")
-    arrays = {
-        name: place.take(f"transform_{name}", (n_features,), ("float64",))
-        for name in _TRANSFORM_ARRAYS
-    }
-    if (arrays["widths"] <= 0).any() or (arrays["gains"] <= 0).any():
-        raise ModelFileError("the widths and gains of its feature transform are not above zero")
-    return FeatureTransform(kind, **arrays)
+    scales = place.take("feature_scales", (width,), ("float64",))
+    if (scales <= 0).any():
+        raise ModelFileError("its feature scales are not above zero")
+    return scales
 
 
 def _describe_voting(voting: PatchVotingClassifier, place: Place) -> dict[str, Any]:
@@ -293,6 +311,8 @@ def _describe_voting(voting: PatchVotingClassifier, place: Place) -> dict[str, A
 
 def _build_voting(tree: dict[str, Any], place: Place) -> PatchVotingClassifier:
     classifier = build(tree["classifier"], place.below("classifier"))
+    if getattr(classifier, "_columns", None) is not None:
+        raise ModelFileError("its patches are no rows of a table")
     image_shape, patch_shape = shape_of(tree["image_shape"]), shape_of(tree["patch_shape"])
     if tree["score_method"] not in ("decision_function", "predict_proba", "predict"):
         raise ModelFileError(f"its score method is {tree['score_method']!r}")
@@ -326,4 +346,5 @@ _KINDS: dict[type, tuple[_Describe, _Build]] = {
     EdgePatterns: (_describe_patterns, _build_patterns),
     AGOPProjection: (_describe_metric, _build_metric),
     StandardScaler: (_describe_scaler, _build_scaler),
+    TableEncoder: (_describe_encoder, _build_encoder),
 }

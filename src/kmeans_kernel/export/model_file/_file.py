@@ -18,9 +18,9 @@ from kmeans_kernel.utils.files import write_whole
 
 FORMAT = "kmeans-kernel"
 
-# Version 4 has the kind of the feature transform and its arrays; version 3 had the asinh transform
-# alone. Files of earlier versions, all from before the first release, are not read.
-VERSION = 4
+# Version 5 has the columns of a table and their encoding; version 4 had feature transforms alone.
+# Files of earlier versions, all from before the first release, are not read.
+VERSION = 5
 
 # NumPy kinds of the data types that a model may hold: boolean, integer, unsigned, float.
 _KINDS = "biuf"

@@ -10,6 +10,9 @@ import numpy.typing as npt
 from kmeans_kernel.core.kernels.kernels import Kernel, kernel_from_dict
 from kmeans_kernel.export.model_file._file import ModelFileError
 
+# Parameters that may be a dict.
+_DICTS = (".class_weight", ".kernel_params", ".column_types")
+
 _LABEL_KINDS = "biufU"  # NumPy kinds: boolean, integer, unsigned, float, text
 
 
@@ -70,7 +73,7 @@ def params_of(kind: type, tree: dict[str, Any]) -> dict[str, Any]:
 
 
 def _param(name: str, value: Any) -> Any:
-    if name.endswith((".class_weight", ".kernel_params")) and isinstance(value, dict):
+    if name.endswith(_DICTS) and isinstance(value, dict):
         return {_param(name, label): _param(name, weight) for label, weight in value["items"]}
     if name.endswith(".image_shape") and isinstance(value, list):
         return shape_of(value)

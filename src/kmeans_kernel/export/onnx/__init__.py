@@ -29,6 +29,7 @@ except ImportError as error:
 
 from kmeans_kernel.export.onnx._converters import register
 from kmeans_kernel.export.onnx._graph import OPSET, tensor_type
+from kmeans_kernel.export.onnx._inputs import is_of_table, rename_inputs, table_inputs
 from kmeans_kernel.export.onnx._steps import check_steps
 
 __all__ = ["to_onnx"]
@@ -53,17 +54,31 @@ def to_onnx(
     The graph has the input "X", rows of pixels or features of shape (n, n_features) for any n, and
     the outputs "label" (n,) and "probabilities" (n, n_classes). It computes in the same precision
     as the classifier. Its metadata hold the version of kmeans-kernel, the classes, and the image
-    shape of an image classifier.
+    shape of an image classifier. If the classifier takes missing values, they are NaN in "X".
+
+    A classifier that was trained on a table has one input of shape (n, 1) for each column, with the
+    name of the column. Columns that it does not use, as ids and constants, are no inputs.
+
+    - A number is float or double, NaN where it is missing.
+    - A boolean is float or double: 1, 0, or NaN where it is missing.
+    - A category is a string, "" where it is missing; or a number, if its levels are numbers.
+    - A date is double: seconds since 1970-01-01 UTC, NaN where it is missing.
+
+    The metadata "inputs" describe them as JSON: name, kind, type, levels, and what stands for a
+    missing value. "column" is the name of the column where it cannot be that of the input, because
+    an output or another input has it. If "" is a level, another text stands for a missing value.
 
     Parameters
     ----------
     estimator : KMeansKernelClassifier, PatchVotingClassifier, or a Pipeline that ends in one
         Before the classifier a pipeline may hold any transformer of this library, and any that
-        skl2onnx converts.
+        skl2onnx converts. Only the first step can take the columns of a table.
     path : path or None, default=None
         The file to write, atomically; None writes no file.
     dtype : float32 or float64, default=float32
-        The data type of "X" and of the probabilities.
+        The data type of the numbers in the inputs and of the probabilities. With float32, those
+        columns are double whose numbers float32 would change too much, as 12345.67 among others
+        that are 0.01 apart.
 
     Returns
     -------
@@ -86,7 +101,7 @@ def to_onnx(
     rows = _check_dtype(dtype)
     steps = check_steps(estimator)
     graph = _convert(steps, rows)
-    onnx.helper.set_model_props(graph, _metadata(steps))
+    onnx.helper.set_model_props(graph, _metadata(steps, rows))
     _check(graph, steps, rows)
     if target is not None:
         write_whole(target, graph.SerializeToString())
@@ -94,17 +109,25 @@ def to_onnx(
 
 
 def _convert(steps: list[tuple[str, Any]], rows: np.dtype[Any]) -> onnx.ModelProto:
-    classifier = steps[-1][1]
+    first, classifier = steps[0][1], steps[-1][1]
+    of_table = is_of_table(first)
+    inputs = table_inputs(first, rows) if of_table else []
+    types = [(one.name, one.type([None, 1])) for one in inputs]
+    # The parser of skl2onnx takes the type of the probabilities from the first input.
+    outputs = [("label", None), ("probabilities", tensor_type(rows, [None, None]))]
     try:
         graph: onnx.ModelProto = skl2onnx.to_onnx(
             Pipeline(steps) if len(steps) > 1 else classifier,
-            initial_types=[("X", tensor_type(rows, [None, int(steps[0][1].n_features_in_)]))],
+            initial_types=types or [("X", tensor_type(rows, [None, int(first.n_features_in_)]))],
             name=type(classifier).__name__,
             target_opset={"": OPSET, "ai.onnx.ml": _ML_OPSET},
             options={id(classifier): {"zipmap": False}},
+            final_types=outputs if of_table else None,
         )
     except RuntimeError as error:  # skl2onnx: a nested estimator or a parameter it cannot convert
         raise _conversion_error(error, steps, rows) from error
+    if of_table:
+        rename_inputs(graph.graph, [one.name for one in inputs])
     return graph
 
 
@@ -152,12 +175,15 @@ def _check_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
     return found
 
 
-def _metadata(steps: list[tuple[str, Any]]) -> dict[str, str]:
-    """Return the metadata of the graph: version, classes, and image shape if known."""
+def _metadata(steps: list[tuple[str, Any]], rows: np.dtype[Any]) -> dict[str, str]:
+    """Return the metadata of the graph: version, classes, inputs of a table, and image shape."""
     found = {
         "kmeans-kernel": __version__,
         "classes": json.dumps(steps[-1][1].classes_.tolist(), ensure_ascii=False),
     }
+    if is_of_table(steps[0][1]):
+        inputs = [one.describe() for one in table_inputs(steps[0][1], rows)]
+        found["inputs"] = json.dumps(inputs, ensure_ascii=False)
     shapes = [getattr(step, "image_shape_", None) for _, step in steps]
     known = [shape for shape in shapes if shape is not None]
     if known:

@@ -8,8 +8,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 from skl2onnx import update_registered_converter
+from skl2onnx._parse import _parse_sklearn_simple_model
 from skl2onnx.common.data_types import (
     DoubleTensorType,
+    FloatTensorType,
     Int64TensorType,
     StringTensorType,
     TensorType,
@@ -18,6 +20,7 @@ from skl2onnx.common.utils_classifier import get_label_classes
 
 from kmeans_kernel.estimators._classifier import KMeansKernelClassifier
 from kmeans_kernel.estimators._patch_voting import PatchVotingClassifier
+from kmeans_kernel.estimators.columns._encoder import TableEncoder
 from kmeans_kernel.estimators.transformers._agop_projection import AGOPProjection
 from kmeans_kernel.estimators.transformers._base import PixelTransformer
 from kmeans_kernel.estimators.transformers._deskewer import Deskewer
@@ -25,7 +28,9 @@ from kmeans_kernel.estimators.transformers._edge_patterns import EdgePatterns
 from kmeans_kernel.estimators.transformers._fourier import FourierFeatures
 from kmeans_kernel.estimators.transformers._hog import OrientedGradients
 from kmeans_kernel.estimators.transformers._pixels import PixelNormalizer
+from kmeans_kernel.export.onnx._encoding import mapped_features
 from kmeans_kernel.export.onnx._graph import FLOAT32, FLOAT64, Graph, Name, float_type, tensor_type
+from kmeans_kernel.export.onnx._inputs import is_of_table, table_rows
 from kmeans_kernel.export.onnx._score import labels_of, probabilities_of, scores_of
 from kmeans_kernel.export.onnx._transformers import (
     deskewed_features,
@@ -40,6 +45,13 @@ from kmeans_kernel.export.onnx._voting import vote_probabilities
 # Adds a transformer to a graph: (graph, transformer, input, type of the output) -> output.
 FeatureBuilder: TypeAlias = Callable[[Graph, Any, Name, np.dtype[Any]], Name]
 
+
+def _encoder_features(
+    graph: Graph, encoder: TableEncoder, rows: Name, dtype: np.dtype[Any]
+) -> Name:
+    return mapped_features(graph, encoder._encoding, rows, dtype)
+
+
 _TRANSFORMERS: dict[type, FeatureBuilder] = {
     PixelNormalizer: pixel_features,
     FourierFeatures: fourier_features,
@@ -47,6 +59,7 @@ _TRANSFORMERS: dict[type, FeatureBuilder] = {
     OrientedGradients: gradient_features,
     EdgePatterns: pattern_features,
     AGOPProjection: metric_features,
+    TableEncoder: _encoder_features,
 }
 
 # The options of skl2onnx's own classifiers.
@@ -75,6 +88,7 @@ def register() -> None:
             f"KMeansKernel{kind.__name__}",
             _set_transformer_types,
             _transformer_converter(features),
+            parser=_parse_encoder if kind is TableEncoder else None,
         )
     update_registered_converter(
         KMeansKernelClassifier,
@@ -92,24 +106,51 @@ def register() -> None:
     )
 
 
+def _parse_encoder(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
+    """Declare the features of an encoder; of a table they are float64, whatever comes first."""
+    outputs = _parse_sklearn_simple_model(scope, model, inputs, custom_parsers)
+    if is_of_table(model):
+        outputs[0].set_type(DoubleTensorType([None, None]))
+    return outputs
+
+
 def _set_transformer_types(operator: Any) -> None:
-    width = operator.raw_operator._n_features_out
+    transformer = operator.raw_operator
+    is_encoder = isinstance(transformer, TableEncoder)
+    width = transformer._encoding.n_features if is_encoder else transformer._n_features_out
     operator.outputs[0].set_type(tensor_type(_feature_type(operator), [None, width]))
 
 
 def _feature_type(operator: Any) -> np.dtype[Any]:
     """Return the output type of a transformer, as in Python: integer pixels give float32."""
-    (X,) = operator.inputs
-    found = float_type(X, type(operator.raw_operator).__name__)
+    found = _row_type(operator)
     of_pixels = isinstance(operator.raw_operator, PixelTransformer)
-    return FLOAT32 if of_pixels and not isinstance(X.type, DoubleTensorType) else found
+    is_double = isinstance(operator.inputs[0].type, DoubleTensorType)
+    return FLOAT32 if of_pixels and not is_double else found
+
+
+def _row_type(operator: Any) -> np.dtype[Any]:
+    """Return the float type of the rows that a step takes, as in Python."""
+    if is_of_table(operator.raw_operator):
+        return FLOAT64
+    (X,) = operator.inputs
+    return float_type(X, type(operator.raw_operator).__name__)
+
+
+def _rows(graph: Graph, operator: Any) -> Name:
+    """Return the rows of numbers that a step takes, in the type that they have."""
+    if is_of_table(operator.raw_operator):
+        return table_rows(graph, operator.raw_operator, operator.inputs)
+    (X,) = operator.inputs
+    name: Name = X.full_name
+    return name
 
 
 def _transformer_converter(features: FeatureBuilder) -> Callable[[Any, Any, Any], None]:
     def convert(scope: Any, operator: Any, container: Any) -> None:
         graph = Graph(scope, container)
-        X = operator.inputs[0].full_name
-        found = features(graph, operator.raw_operator, X, _feature_type(operator))
+        rows = _rows(graph, operator)
+        found = features(graph, operator.raw_operator, rows, _feature_type(operator))
         graph.assign(found, operator.outputs[0])
 
     return convert
@@ -117,18 +158,29 @@ def _transformer_converter(features: FeatureBuilder) -> Callable[[Any, Any, Any]
 
 def _set_classifier_types(operator: Any) -> None:
     classifier = operator.raw_operator
-    float_type(operator.inputs[0], type(classifier).__name__)
+    _row_type(operator)  # raises for a type that cannot be converted
     classes = get_label_classes(operator.scope_inst, classifier)
     kind, _ = _label_type(classes)
     operator.outputs[0].set_type(kind([None]))
-    operator.outputs[1].type.shape = [None, len(classes)]
+    numbers = operator.outputs[1]
+    if is_of_table(classifier) and _is_plain(operator):
+        # The parser of skl2onnx has looked at the first input alone.
+        narrow = any(isinstance(one.type, FloatTensorType) for one in operator.inputs)
+        numbers.set_type(FloatTensorType() if narrow else DoubleTensorType())
+    numbers.type.shape = [None, len(classes)]
+
+
+def _is_plain(operator: Any) -> bool:
+    """Return whether the numbers are an output of the graph, not the input of a ZipMap."""
+    options = operator.scope_inst.get_options(operator.raw_operator, {"zipmap": True})
+    return options["zipmap"] is False
 
 
 def _convert_classifier(scope: Any, operator: Any, container: Any) -> None:
     graph, classifier = Graph(scope, container), operator.raw_operator
-    (X,) = operator.inputs
-    dtype = float_type(X, type(classifier).__name__)
-    scores = scores_of(graph, classifier.model_, graph.cast(X.full_name, dtype), dtype)
+    dtype = _row_type(operator)
+    rows = graph.cast(_rows(graph, operator), dtype)
+    scores = scores_of(graph, classifier.model_, rows, dtype)
     raw = container.get_options(classifier, {"raw_scores": False})["raw_scores"]
     if raw:
         found = _raw_scores(graph, scores, len(classifier.classes_))
@@ -147,9 +199,9 @@ def _raw_scores(graph: Graph, scores: Name, n_classes: int) -> Name:
 
 def _convert_voting(scope: Any, operator: Any, container: Any) -> None:
     graph, voting = Graph(scope, container), operator.raw_operator
-    (X,) = operator.inputs
-    dtype = float_type(X, type(voting).__name__)
-    shares = vote_probabilities(graph, scope, voting, graph.cast(X.full_name, dtype), dtype)
+    dtype = _row_type(operator)
+    rows = graph.cast(_rows(graph, operator), dtype)
+    shares = vote_probabilities(graph, scope, voting, rows, dtype)
     _set_outputs(graph, operator, shares, shares)
 
 

@@ -77,6 +77,10 @@ class Graph:
         """Reshape a value; a length of 0 is copied from the input."""
         return self.op("Reshape", value, np.array(shape))
 
+    def join(self, parts: list[Name]) -> Name:
+        """Join matrices with the same rows side by side."""
+        return parts[0] if len(parts) == 1 else self.op("Concat", *parts, axis=1)
+
     def safe_divisor(self, value: Name, dtype: npt.DTypeLike = FLOAT64) -> Name:
         """Replace entries that are not above zero by one, for use as a divisor."""
         one, zero = np.array(1, dtype), np.array(0, dtype)

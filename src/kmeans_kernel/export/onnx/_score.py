@@ -11,13 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from kmeans_kernel.core.arrays.matrices import Array
-from kmeans_kernel.core.arrays.sphere import FARTHEST, FeatureTransform
 from kmeans_kernel.core.model.fitted_model import FittedModel
+from kmeans_kernel.export.onnx._encoding import mapped_features
 from kmeans_kernel.export.onnx._graph import FLOAT32, FLOAT64, Graph, Name
 from kmeans_kernel.export.onnx._kernels import kernel_values
-
-# From here on asinh(x) = log(2x) in float64: the next term of the series is 1/(4x²).
-_FAR = 1e8
 
 
 def scores_of(
@@ -27,7 +24,7 @@ def scores_of(
     found = FLOAT64 if precise else score_type(model, dtype)
     sphere_map = model.sphere_map
     if sphere_map.feature_transform is not None:
-        rows = _transformed(graph, sphere_map.feature_transform, graph.cast(rows, FLOAT64), dtype)
+        rows = mapped_features(graph, sphere_map.feature_transform, rows, dtype)
     unit = unit_rows(graph, graph.cast(rows, FLOAT64), sphere_map.lift, sphere_map.scales)
     directions = np.ascontiguousarray(model.directions.astype(found).T)
     cosines = graph.op("MatMul", graph.cast(unit, found), directions)
@@ -70,38 +67,3 @@ def unit_rows(graph: Graph, rows: Name, lift: float = 0.0, scales: Array | None 
         rows = graph.op("Concat", rows, graph.op("Div", np.float64(lift), largest), axis=1)
     lengths = graph.op("Sqrt", graph.reduce("SumSquare", rows))
     return graph.op("Div", rows, graph.safe_divisor(lengths))
-
-
-def _transformed(
-    graph: Graph, transform: FeatureTransform, rows: Name, dtype: np.dtype[Any]
-) -> Name:
-    """Return the transform of float64 rows, rounded to `dtype`, the type of the rows."""
-    far = graph.op("Div", graph.op("Sub", rows, transform.centers), transform.widths)
-    size = graph.op("Min", graph.op("Abs", far), np.float64(FARTHEST))
-    if transform.kind == "asinh":
-        size = _asinh(graph, size)
-    size = graph.op("Mul", size, transform.gains)
-    if dtype != FLOAT64:
-        size = graph.op("Min", size, np.float64(np.finfo(dtype).max))
-    return graph.cast(graph.op("Mul", graph.op("Sign", far), size), dtype)
-
-
-def _asinh(graph: Graph, x: Name) -> Name:
-    """Return asinh of non-negative float64 numbers to full precision.
-
-    onnxruntime has no Asinh for float64. asinh(x) = log1p(u) with u = x + x² / (1 + √(x² + 1)), and
-    log1p(u) = log(y) u / (y − 1) with y = fl(1 + u) is accurate for small u (Goldberg 1991,
-    theorem 4). Beyond `_FAR` the result is asinh(_FAR) + log(x / _FAR), so that x² cannot overflow.
-    """
-    one = np.float64(1.0)
-    near = graph.op("Min", x, np.float64(_FAR))
-    square = graph.op("Mul", near, near)
-    root = graph.op("Sqrt", graph.op("Add", square, one))
-    u = graph.op("Add", near, graph.op("Div", square, graph.op("Add", root, one)))
-    y = graph.op("Add", u, one)
-    rest = graph.op("Sub", y, one)
-    safe = graph.safe_divisor(rest)
-    log = graph.op("Div", graph.op("Mul", graph.op("Log", y), u), safe)
-    log = graph.op("Where", graph.op("Greater", rest, np.float64(0.0)), log, u)
-    beyond = graph.op("Max", graph.op("Div", x, np.float64(_FAR)), one)
-    return graph.op("Add", log, graph.op("Log", beyond))

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kmeans_kernel.estimators._classifier import KMeansKernelClassifier
 from kmeans_kernel.estimators._patch_voting import PatchVotingClassifier
+from kmeans_kernel.export.onnx._inputs import is_of_table
 
 _OURS = (KMeansKernelClassifier, PatchVotingClassifier)
 
@@ -45,6 +46,12 @@ def check_steps(estimator: Any) -> list[tuple[str, Any]]:
                 "register a converter by skl2onnx.update_registered_converter."
             )
         check_is_fitted(step)
+        if k > 1 and is_of_table(step):
+            raise TypeError(
+                f"to_onnx cannot convert {where}, which was trained on the columns of a table: the "
+                "steps before it give one tensor of one type in a graph. Leave them out, or let "
+                "them give rows of numbers."
+            )
         if k == 1 and not hasattr(step, "n_features_in_"):
             raise TypeError(
                 f"to_onnx makes graphs that take dense rows of numbers, and {where} takes text or "

@@ -25,7 +25,10 @@ def to_web(
     float16: bool = False,
     image_shape: tuple[int, int] | None = None,
 ) -> Page:
-    """Write a page that classifies a drawing, or the numbers of a form, and explains the result.
+    """Write a page that classifies a drawing, or the values of a form, and explains the result.
+
+    The form of a table has a control for each column by its kind: a list of levels, a number, a
+    date, yes or no. Every value can be missing.
 
     Parameters
     ----------
@@ -34,8 +37,8 @@ def to_web(
     path : path
         The file to write, atomically.
     X, y : test rows or images, which the model was not trained on, and their labels
-        The page shows their classification, at most 10,000 of them. Their values set the ranges of
-        the form, or the size and position of a drawing.
+        The page shows their classification, at most 10,000 of them, and they can be loaded into the
+        form. Their values set the ranges of plain numbers, or the size and position of a drawing.
     title : str
         The heading.
     float16 : bool, default=False

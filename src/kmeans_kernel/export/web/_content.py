@@ -1,19 +1,19 @@
-"""Content of a page beside the model: representatives, form fields, and test data."""
+"""Content of a page beside the model: pictures of representatives, and test data."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
 
 from kmeans_kernel.core.arrays.matrices import Array
-from kmeans_kernel.estimators.transformers._agop_projection import AGOPProjection
+from kmeans_kernel.estimators.columns._columns import Column
 from kmeans_kernel.export.web._frame import Frame
+from kmeans_kernel.export.web._table import cells_of, rows_before_steps
 from kmeans_kernel.report._evaluation import merge_labels, predict_all
 from kmeans_kernel.report._inspection import all_representative_images, classifier_of, sees_images
 
@@ -22,9 +22,6 @@ MAX_ROWS = 10_000
 
 # Share of the range of a feature that the page shows: a coarser value would look different.
 _VISIBLE = 1e-4
-
-# Approximate number of positions of a slider.
-_SLIDER_STEPS = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +49,8 @@ class TestData:
     __test__ = False  # keeps pytest from collecting the class because of its name
 
     @classmethod
-    def classify(cls, estimator: Any, X: Any, y: Any) -> TestData:
-        """Classify the first `MAX_ROWS` rows."""
+    def classify(cls, estimator: Any, X: Any, y: Any, columns: Sequence[Column] | None) -> TestData:
+        """Classify the first `MAX_ROWS` rows, of a table with these columns or, if None, images."""
         y = np.asarray(y)
         n = X.shape[0] if hasattr(X, "shape") else len(X)
         if y.shape != (n,):
@@ -66,13 +63,12 @@ class TestData:
         X, y = X[:MAX_ROWS], y[:MAX_ROWS]
         X = X.toarray() if issparse(X) else X
         _, probabilities = predict_all(estimator, X)
+        rows = np.asarray(X).reshape(len(y), -1) if columns is None else cells_of(columns, X)
         labels, truth, places = merge_labels(y, estimator.classes_)
         return cls(
             X=X,
             probabilities=probabilities,
-            rows=smallest_dtype(
-                np.asarray(X).reshape(len(y), -1), exact=not sees_images(estimator)
-            ),
+            rows=smallest_dtype(rows, exact=not sees_images(estimator)),
             labels=labels,
             truth=truth.astype(np.int32),
             given=places[probabilities.argmax(axis=1)].astype(np.int32),
@@ -104,7 +100,7 @@ def smallest_dtype(rows: npt.NDArray[Any], *, exact: bool) -> npt.NDArray[Any]:
         return rows.astype(np.uint8)
     with np.errstate(over="ignore"):
         narrow = rows.astype(np.float32)
-        off = np.abs(rows - narrow)
+        off = np.abs(np.where(np.isnan(rows), 0.0, rows - narrow))
         kept = (off <= (0.0 if exact else _VISIBLE * np.ptp(rows, axis=0))).all()
     return narrow if kept else rows.astype(np.float64)
 
@@ -119,7 +115,7 @@ def representative_pictures(
     """
     found = all_representative_images(estimator)
     if found is None and not sees_images(estimator):  # rows of pixels, by the user's image_shape
-        found = representative_rows(estimator).reshape(-1, *shape)
+        found = rows_before_steps(estimator).reshape(-1, *shape)
     if found is not None:
         lowest = found.min(axis=(1, 2), keepdims=True)
         range_ = found.max(axis=(1, 2), keepdims=True) - lowest
@@ -142,46 +138,3 @@ def _nearest(estimator: Any, images: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
     features = estimator[:-1].transform(images)
     rows = model.sphere_map.apply(features, np.float32)
     return np.asarray((model.directions.astype(np.float32) @ rows.T).argmax(axis=1))
-
-
-def representative_rows(estimator: Any) -> Array:
-    """Return the (m, d) representatives in the units of the input, transformers inverted."""
-    found: Array = classifier_of(estimator).model_.representatives
-    steps = [step for _, step in estimator.steps[:-1]] if isinstance(estimator, Pipeline) else []
-    for step in reversed(steps):
-        if isinstance(step, StandardScaler):
-            found = step.inverse_transform(found)
-        elif isinstance(step, AGOPProjection):
-            found = found @ np.linalg.pinv(step.components_)
-    return found
-
-
-def form_fields(names: list[str] | None, rows: npt.NDArray[Any]) -> list[dict[str, Any]]:
-    """Return the form fields of a table: name, range, slider step and median of each feature."""
-    names = names or [f"feature {j + 1}" for j in range(rows.shape[1])]
-    return [
-        {"name": name, **_field_range(column.astype(np.float64))}
-        for name, column in zip(names, rows.T, strict=True)
-    ]
-
-
-def _field_range(column: Array) -> dict[str, Any]:
-    low, high = float(column.min()), float(column.max())
-    whole = bool((column == np.rint(column)).all())
-    if low == high:
-        low, high = low - 1, high + 1
-    step = 1.0 if whole else float(10 ** np.floor(np.log10((high - low) / _SLIDER_STEPS)))
-    largest = max(abs(low), abs(high))
-    return {
-        "low": _strip_rounding_error(np.floor(low / step) * step),
-        "high": _strip_rounding_error(np.ceil(high / step) * step),
-        "step": step,
-        "typical": _strip_rounding_error(round(float(np.median(column)) / step) * step),
-        # Significant digits that resolve about 1e-4 of the range.
-        "digits": int(np.clip(np.ceil(np.log10(largest / (high - low))) + 4, 4, 15)),
-    }
-
-
-def _strip_rounding_error(value: float) -> float:
-    """Round to 15 significant digits, which removes the rounding error of multiples of a step."""
-    return float(f"{value:.15g}")

@@ -9,8 +9,8 @@ from importlib.resources import files
 from typing import Any
 
 _SCRIPTS = (
-    "arrays", "kernels", "model", "steps", "estimators", "pictures", "framing", "representatives",
-    "verdict", "pad", "fields", "tests", "main",
+    "arrays", "kernels", "transforms", "model", "columns", "steps", "estimators", "pictures",
+    "framing", "representatives", "verdict", "pad", "fields", "tests", "main",
 )  # fmt: skip
 
 _UNCALIBRATED = (
@@ -22,7 +22,10 @@ _IMAGE_CAPTION = (
     "Below each number: the class of the representative, and how many training images it stands "
     "for."
 )
-_ROW_CAPTION = "Each line is a representative: a typical row of its class."
+_ROW_CAPTION = (
+    "Each line is a representative: a typical row of its class. Values equal or near to those of "
+    "this row are marked."
+)
 
 
 def render_page(
@@ -54,6 +57,7 @@ def render_page(
             "style": _read_part("page.css"),
             "script": "\n".join(_read_part(f"{name}.js") for name in _SCRIPTS),
             "without_test": without_test,
+            "without_rows": "" if shape is None else "hidden",
             "kind": facts["kind"],
             "bars_note": _UNCALIBRATED if facts["flat"] else "",
             "captions": f"{captions} {facts['pictures_note']}",

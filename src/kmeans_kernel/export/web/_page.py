@@ -20,13 +20,19 @@ from kmeans_kernel.export.model_file._file import Place
 from kmeans_kernel.export.web._arrays import Arrays, pack, restore_dtypes, round_arrays
 from kmeans_kernel.export.web._content import (
     TestData,
-    form_fields,
     representative_pictures,
-    representative_rows,
     smallest_dtype,
 )
 from kmeans_kernel.export.web._frame import Frame
 from kmeans_kernel.export.web._html import render_page
+from kmeans_kernel.export.web._table import (
+    columns_of,
+    form_fields,
+    representative_cells,
+    rows_before_steps,
+    takes_missing,
+    takes_plain_numbers,
+)
 from kmeans_kernel.report._inspection import (
     TRANSFORMS_IN_WORDS,
     classifier_of,
@@ -34,6 +40,9 @@ from kmeans_kernel.report._inspection import (
     input_shape,
     sees_images,
 )
+
+# Numbers in the representatives of a small model, 0.5 MB in float64.
+_SMALL = 2**16
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,11 +87,12 @@ def make_page(
     check_is_fitted(estimator)
     shape = _shape_of(estimator, X, image_shape)
     tree, exact = _model_tree(estimator)
-    arrays = round_arrays(
-        exact, precise=classifier_of(estimator).model_.needs_float64, float16=float16
+    arrays = round_arrays(exact, precise=_is_precise(estimator, shape), float16=float16)
+    columns = columns_of(estimator) if shape is None else None
+    test = None if X is None else TestData.classify(estimator, X, y, columns)
+    shown, about = (
+        _table_data(estimator, test) if shape is None else _image_data(estimator, test, shape)
     )
-    test = None if X is None else TestData.classify(estimator, X, y)
-    shown, about = _display_data(estimator, test, shape)
     test_arrays = {} if test is None else test.arrays()
     entries, text = pack({**arrays, **shown, **test_arrays})
     facts = {
@@ -105,6 +115,13 @@ def make_page(
         changed_labels=changed,
         largest_change=largest,
     )
+
+
+def _is_precise(estimator: Any, shape: tuple[int, int] | None) -> bool:
+    """Return whether to store float64: where the model needs it, and for a table's small model."""
+    model = classifier_of(estimator).model_
+    is_small = shape is None and model.directions.size <= _SMALL
+    return bool(model.needs_float64 or is_small)
 
 
 def _shape_of(
@@ -141,23 +158,29 @@ def _steps(tree: Any, estimator: Any, prefix: str) -> Iterator[tuple[Any, Any, s
         yield from _steps(tree["classifier"], estimator.classifier_, f"{prefix}classifier.")
 
 
-def _display_data(
-    estimator: Any, test: TestData | None, shape: tuple[int, int] | None
+def _table_data(estimator: Any, test: TestData | None) -> tuple[Arrays, dict[str, Any]]:
+    """Return the arrays and facts by which the page shows representatives and a form."""
+    columns = columns_of(estimator)
+    own, are_plain = representative_cells(estimator, columns), takes_plain_numbers(estimator)
+    largest = classifier_of(estimator).model_.representative_counts.argmax()
+    fields = form_fields(
+        columns, own if test is None else test.rows, None if are_plain else own[largest]
+    )
+    may_miss = takes_missing(estimator)
+    return {"points": smallest_dtype(own, exact=not are_plain)}, {
+        "kind": "table",
+        "noun": "row",
+        "prompt": "A field is not complete." if may_miss else "Every field needs a number.",
+        "pictures_note": "",
+        "takes_missing": may_miss,
+        "fields": fields,
+    }
+
+
+def _image_data(
+    estimator: Any, test: TestData | None, shape: tuple[int, int]
 ) -> tuple[Arrays, dict[str, Any]]:
-    """Return the arrays and facts by which the page shows the representatives and the input."""
-    if shape is None:
-        own = representative_rows(estimator)
-        names = getattr(estimator, "feature_names_in_", None)
-        return {"points": smallest_dtype(own, exact=False)}, {
-            "kind": "table",
-            "noun": "row",
-            "prompt": "Every field needs a number.",
-            "pictures_note": "",
-            "features": form_fields(
-                None if names is None else [str(name) for name in names],
-                own if test is None else test.rows,
-            ),
-        }
+    """Return the arrays and facts by which the page shows representatives and drawings."""
     images = None if test is None else test.rows.reshape(-1, *shape)
     frame = _default_frame(estimator, shape) if images is None else Frame.from_images(images)
     seen, note = representative_pictures(estimator, images, shape, frame)
@@ -179,7 +202,7 @@ def _default_frame(estimator: Any, shape: tuple[int, int]) -> Frame:
     """
     if sees_images(estimator):
         return Frame.default(shape)
-    own = representative_rows(estimator)
+    own = rows_before_steps(estimator)
     return Frame.default(shape, float(own.min()), float(own.max()))
 
 

@@ -26,15 +26,9 @@ _MAX_COMMAS_IN_NAMES = 10_000
 
 def read_csv(body: bytes, model: ServedModel) -> Rows:
     """Return the rows of a CSV body; a header may name the features in any order."""
-    try:
-        text = body.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise bad_request(
-            "The CSV must be UTF-8, and is not; convert it, then send it again."
-        ) from None
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = decode_csv(body)
     _check_width(text.partition("\n")[0].count(","), model, _MAX_COMMAS_IN_NAMES)
-    _, first = next(_records(text), (0, []))
+    _, first = next(read_records(text), (0, []))
     cells = [cell.strip() for cell in first]
     is_header = _is_header(cells, model)
     _check_width(len(cells), model)
@@ -45,8 +39,19 @@ def read_csv(body: bytes, model: ServedModel) -> Rows:
     return rows[:, [cells.index(name) for name in names]]
 
 
-def _records(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number of each record, from 1, and its cells."""
+def decode_csv(body: bytes) -> str:
+    """Return the text of a CSV body, with a newline at the end of each line."""
+    try:
+        text = body.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise bad_request(
+            "The CSV must be UTF-8, and is not; convert it, then send it again."
+        ) from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def read_records(text: str, what: str = "numbers") -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of each record, from 1, and its cells; `what` the cells hold, for errors."""
     number = 0
     try:
         for number, cells in enumerate(csv.reader(io.StringIO(text)), 1):
@@ -54,7 +59,7 @@ def _records(text: str) -> Iterator[tuple[int, list[str]]]:
     except csv.Error:
         most = csv.field_size_limit()
         raise bad_request(
-            f"Line {number + 1} of the CSV must contain numbers, got a cell of more than {most:,} "
+            f"Line {number + 1} of the CSV must contain {what}, got a cell of more than {most:,} "
             "characters or one that cannot be parsed; check its quotes."
         ) from None
 
@@ -108,7 +113,7 @@ def _parse_numbers(text: str, n_header_lines: int) -> Rows:
 def _first_error(text: str, n_header_lines: int) -> RequestError:
     """Return the error for the first line that cannot be parsed."""
     width = None
-    for number, cells in _records(text):
+    for number, cells in read_records(text):
         if not cells or number <= n_header_lines:
             continue
         width = width or len(cells)

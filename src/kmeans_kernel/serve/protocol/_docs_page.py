@@ -89,5 +89,19 @@ def _section(path: str, method: str, operation: dict[str, Any], base: str) -> st
     return f"""<section>
 <h2><span class="method">{method.upper()}</span> <code>{escape(path)}</code></h2>
 <p>{escape(operation.get("summary", ""))}. {escape(operation.get("description", ""))}</p>
-{examples}
+{_columns(operation)}{examples}
 </section>"""
+
+
+def _columns(operation: dict[str, Any]) -> str:
+    """Return the columns of a row as a list, for a model that takes rows by name."""
+    content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+    properties = content.get("schema", {}).get("properties", {})
+    row = properties.get("rows", {}).get("items", {})
+    if "properties" not in row:
+        return ""
+    items = "\n".join(
+        f"<li><code>{escape(name)}</code>: {escape(told['description'])}</li>"
+        for name, told in row["properties"].items()
+    )
+    return f"<p>{escape(row['description'])}</p>\n<ul>\n{items}\n</ul>\n"

@@ -16,6 +16,7 @@ from kmeans_kernel.serve.protocol._requests import (
     Rows,
     read_inference,
     read_rows,
+    read_table_rows,
     write_inference,
     write_rows,
 )
@@ -65,8 +66,14 @@ async def handle_predict(service: Service, request: Request, model: ServedModel)
     limits = service.limits
 
     def parse(body: bytes) -> tuple[Rows, Serializer]:
-        rows = read_rows(body, content_type, model, limits)
-        return rows, lambda probabilities: (write_rows(model, probabilities), None)
+        if model.table is None:
+            rows = read_rows(body, content_type, model, limits)
+            return rows, lambda probabilities: (write_rows(model, probabilities), None)
+        coded = read_table_rows(body, content_type, model, model.table, limits)
+        return coded.rows, lambda probabilities: (
+            write_rows(model, probabilities, coded.notes),
+            None,
+        )
 
     return await _handle(service, request, model, parse, limits.text, _THREAD_ABOVE_TEXT)
 

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from kmeans_kernel.serve._models import INPUT, LABEL, ServedModel
+from kmeans_kernel.serve._tables import ServedTable, datatype_of, words_of
 
 # Placeholder for the server's address in the examples; the pages of a server replace it.
 BASE_URL = "http://localhost:8000"
@@ -37,7 +38,9 @@ def example_model(models: Sequence[ServedModel], *, token: bool) -> ServedModel:
     """
     if not token:
         return models[0]
-    return replace(models[0], name="NAME", n_features=3, feature_names=None, image_shape=None)
+    return replace(
+        models[0], name="NAME", n_features=3, feature_names=None, image_shape=None, table=None
+    )
 
 
 def describe_operation(
@@ -103,20 +106,51 @@ def _zeros(n: int) -> str:
     return f"'$(printf '0,%.0s' $(seq {n - 1}))'0"
 
 
+def _quoted(content: Any) -> str:
+    """Return JSON for the inside of single quotes of a shell."""
+    return json.dumps(content, ensure_ascii=False).replace("'", "'\\''")
+
+
 def _rows_example(model: ServedModel) -> str:
+    if model.table is not None:
+        return _quoted({"rows": [model.table.example]})
     names = model.feature_names
     if names is not None and len(names) <= _MAX_WRITTEN_FEATURES:
-        record = json.dumps(dict.fromkeys(names, 0), ensure_ascii=False)
-        return f'{{"rows": [{record}]}}'.replace("'", "'\\''")
+        return _quoted({"rows": [dict.fromkeys(names, 0)]})
     return f'{{"rows": [[{_zeros(model.n_features)}]]}}'
 
 
 def _inference_example(model: ServedModel) -> str:
+    if model.table is not None and not model.table.is_numeric:
+        return _quoted({"inputs": [_tensor_example(*one) for one in _typical(model.table)]})
     n = model.n_features
     return (
         f'{{"inputs": [{{"name": "{INPUT}", "shape": [1, {n}], "datatype": '
         f'"{model.input_datatype}", "data": [{_zeros(n)}]}}]}}'
     )
+
+
+def _typical(table: ServedTable) -> list[tuple[str, str, Any]]:
+    """Return name, datatype and value of each column of the typical row."""
+    return [(one.name, datatype_of(one), table.example[one.name]) for one in table.used]
+
+
+def _tensor_example(name: str, datatype: str, value: Any) -> dict[str, Any]:
+    return {"name": name, "shape": [1], "datatype": datatype, "data": [value]}
+
+
+def _row_schema(model: ServedModel, table: ServedTable) -> dict[str, Any]:
+    """Return the schema of a row by name; other columns are allowed, and ignored."""
+    types = {"BOOL": "boolean", "FP64": "number", "BYTES": "string"}
+    return {
+        "type": "object",
+        "description": f"A row of the model {model.name!r}.",
+        "properties": {
+            name: {"type": [types[datatype], "null"], "description": words_of(column)}
+            for column, (name, datatype, _) in zip(table.used, _typical(table), strict=True)
+        },
+        "example": table.example,
+    }
 
 
 def _request_body(path: str, model: ServedModel) -> dict[str, Any] | None:
@@ -142,7 +176,8 @@ def _request_body(path: str, model: ServedModel) -> dict[str, Any] | None:
         binary = {"schema": {"type": "string", "format": "binary"}}
         return {"application/json": {"schema": schema}, "application/octet-stream": binary}
     if path.startswith("/predict"):
-        rows = {"type": "array", "items": {}}
+        row = {} if model.table is None else _row_schema(model, model.table)
+        rows = {"type": "array", "items": row}
         schema = {"type": "object", "required": ["rows"], "properties": {"rows": rows}}
         return {
             "application/json": {"schema": schema},

@@ -12,7 +12,10 @@ import orjson
 
 from kmeans_kernel.core.arrays.matrices import Array
 from kmeans_kernel.serve._models import INPUT, LABEL, PROBABILITIES, VERSION, ServedModel
+from kmeans_kernel.serve._tables import ServedTable
+from kmeans_kernel.serve.protocol._column_tensors import read_column_tensors
 from kmeans_kernel.serve.protocol._csv import read_csv
+from kmeans_kernel.serve.protocol._table_rows import rows_of_csv, rows_of_json, rows_of_tensors
 from kmeans_kernel.serve.protocol._tensors import (
     OutputTensor,
     read_json,
@@ -21,6 +24,7 @@ from kmeans_kernel.serve.protocol._tensors import (
     to_number_array,
     write_tensors,
 )
+from kmeans_kernel.serve.protocol._values import CodedRows
 from kmeans_kernel.serve.transport._errors import (
     RequestError,
     abbreviate,
@@ -28,7 +32,7 @@ from kmeans_kernel.serve.transport._errors import (
     bad_request,
     pluralize,
 )
-from kmeans_kernel.serve.transport._limits import Limits
+from kmeans_kernel.serve.transport._limits import Limits, check_count
 from kmeans_kernel.utils.validation import check_finite
 
 Rows = npt.NDArray[Any]
@@ -36,6 +40,10 @@ Rows = npt.NDArray[Any]
 # JSON lists and objects that a request may have in addition to its rows, and that a row may have in
 # addition to the lines of an image. An empty list takes 3 bytes of text and over 50 in memory.
 _EXTRA_LISTS, _EXTRA_LISTS_PER_ROW = 10_000, 2
+
+# Commas that a row of a table may have for each column: in text, and of columns to be ignored; and
+# those that a row of few columns may have.
+_COMMAS_PER_COLUMN, _EXTRA_COMMAS_PER_ROW = 2, 100
 
 _CSV_ADVICE = 'For CSV: curl -H "Content-Type: text/csv" --data-binary @rows.csv …/predict'
 
@@ -46,14 +54,16 @@ class InferenceRequest:
 
     Attributes
     ----------
-    rows : (n, n_features) finite numbers
+    rows : (n, n_features) finite numbers; for a table (n, width), NaN for missing values
     request_id : the client's id of the request, None if it has none
     outputs : names of the requested output tensors, and whether each is sent in binary
+    notes : what the client should know of the rows of a table
     """
 
     rows: Rows
     request_id: str | None
     outputs: tuple[tuple[str, bool], ...]
+    notes: tuple[str, ...] = ()
 
 
 def read_inference(
@@ -77,9 +87,13 @@ def read_inference(
     request_id = content.get("id")
     if request_id is not None and not isinstance(request_id, str):
         raise bad_request(f'The "id" of a request must be a string, got {abbreviate(request_id)}.')
-    outputs = _requested_outputs(content, model)
-    tensors = read_tensors(content.get("inputs"), binary)
-    return InferenceRequest(_rows_of(tensors, model, limits.rows), request_id, outputs)
+    outputs, described = _requested_outputs(content, model), content.get("inputs")
+    if model.table is None:
+        rows = _rows_of(read_tensors(described, binary), model, limits.rows)
+        return InferenceRequest(rows, request_id, outputs)
+    tensors = read_column_tensors(described, binary, limits.text)
+    coded = rows_of_tensors(tensors, model, model.table, limits.rows)
+    return InferenceRequest(coded.rows, request_id, outputs, coded.notes)
 
 
 def _check_text(text: bytes, model: ServedModel, limits: Limits) -> None:
@@ -93,9 +107,10 @@ def _check_text(text: bytes, model: ServedModel, limits: Limits) -> None:
     height = 0 if model.image_shape is None else model.image_shape[0] or model.n_features
     per_row = _EXTRA_LISTS_PER_ROW + height
     most_lists = _EXTRA_LISTS + limits.rows * per_row
-    most_commas = most_lists + limits.rows * (
-        model.n_features + sum(name.count(",") for name in names)
-    )
+    commas_per_row = model.n_features + sum(name.count(",") for name in names)
+    if model.table is not None:
+        commas_per_row = _COMMAS_PER_COLUMN * commas_per_row + _EXTRA_COMMAS_PER_ROW
+    most_commas = most_lists + limits.rows * commas_per_row
     lists, commas = text.count(b"[") + text.count(b"{"), text.count(b",")
     if lists > most_lists or commas > most_commas:
         raise RequestError(
@@ -185,7 +200,7 @@ def _stack_columns(tensors: dict[str, Rows], names: Sequence[str]) -> Rows:
 def validate_rows(X: Rows, model: ServedModel, max_rows: int) -> Rows:
     """Return finite rows (n, n_features), images flattened; raise if they are invalid."""
     if X.ndim:
-        _check_count(len(X), max_rows)
+        check_count(len(X), max_rows)
     if not _has_valid_shape(X, model):
         raise bad_request(
             f"The rows for the model {model.name!r} must have shape {_expected_shapes(model)}, got "
@@ -199,15 +214,6 @@ def validate_rows(X: Rows, model: ServedModel, max_rows: int) -> Rows:
     except ValueError as error:
         raise bad_request(str(error)) from None
     return rows
-
-
-def _check_count(n: int, max_rows: int) -> None:
-    if n > max_rows:
-        raise RequestError(
-            413,
-            f"A request may have at most {pluralize(max_rows, 'row')}, got {n:,}; split them over "
-            "several requests, or raise the limit with --max-rows.",
-        )
 
 
 def _has_valid_shape(X: Rows, model: ServedModel) -> bool:
@@ -235,6 +241,8 @@ def write_inference(
     head: dict[str, Any] = {"model_name": model.name, "model_version": VERSION}
     if request.request_id is not None:
         head["id"] = request.request_id
+    if request.notes:  # a parameter of the protocol is one string
+        head["parameters"] = {"notes": "; ".join(request.notes)}
     outputs = []
     for name, binary in request.outputs:
         if name == PROBABILITIES:
@@ -254,19 +262,9 @@ def read_rows(body: bytes, content_type: str, model: ServedModel, limits: Limits
     Any other Content-Type is taken as JSON, because `curl -d` sends that of a form.
     """
     _check_text(body, model, limits)
-    kind = content_type.split(";")[0].strip().lower()
-    if kind in ("text/csv", "application/csv"):
-        n_lines = max(body.count(b"\n"), body.count(b"\r"))
-        if n_lines > limits.rows + _EXTRA_LISTS:  # before parsing, with a tolerance for empty lines
-            _check_count(n_lines, limits.rows)
+    if _is_csv(body, content_type, limits):
         return validate_rows(read_csv(body, model), model, limits.rows)
-    content = read_json(body, _CSV_ADVICE)
-    rows = content.get("rows") if isinstance(content, dict) else content
-    if not isinstance(rows, list) or not rows:
-        raise bad_request(
-            f'The body must be {{"rows": [[…], …]}} or a list of rows, got {abbreviate(content)}.'
-        )
-    _check_count(len(rows), limits.rows)
+    rows = _json_rows(body, limits, '{"rows": [[…], …]}')
     if isinstance(rows[0], dict):
         rows = _from_records(rows, model)
     elif not isinstance(rows[0], list):
@@ -275,6 +273,37 @@ def read_rows(body: bytes, content_type: str, model: ServedModel, limits: Limits
             "[[…]] for one row."
         )
     return validate_rows(to_number_array(rows, "The rows"), model, limits.rows)
+
+
+def read_table_rows(
+    body: bytes, content_type: str, model: ServedModel, table: ServedTable, limits: Limits
+) -> CodedRows:
+    """Parse the rows of a /predict request for a table, as `read_rows` does for numbers."""
+    _check_text(body, model, limits)
+    if _is_csv(body, content_type, limits):
+        return rows_of_csv(body, table, limits.rows)
+    rows = _json_rows(body, limits, '{"rows": [{"name": value, …}, …]}')
+    return rows_of_json(rows, model, table)
+
+
+def _is_csv(body: bytes, content_type: str, limits: Limits) -> bool:
+    """Return whether a body is CSV; raise if it has too many lines."""
+    if content_type.split(";")[0].strip().lower() not in ("text/csv", "application/csv"):
+        return False
+    n_lines = max(body.count(b"\n"), body.count(b"\r"))
+    if n_lines > limits.rows + _EXTRA_LISTS:  # before parsing, with a tolerance for empty lines
+        check_count(n_lines, limits.rows)
+    return True
+
+
+def _json_rows(body: bytes, limits: Limits, form: str) -> list[Any]:
+    """Return the list of rows of a JSON body, at least one."""
+    content = read_json(body, _CSV_ADVICE)
+    rows = content.get("rows") if isinstance(content, dict) else content
+    if not isinstance(rows, list) or not rows:
+        raise bad_request(f"The body must be {form} or a list of rows, got {abbreviate(content)}.")
+    check_count(len(rows), limits.rows)
+    return rows
 
 
 def _from_records(records: list[Any], model: ServedModel) -> list[list[Any]]:
@@ -311,12 +340,16 @@ def _reject_record(k: int, record: Any, names: Sequence[str]) -> None:
     )
 
 
-def write_rows(model: ServedModel, probabilities: Array) -> bytes:
-    """Return the body of a /predict response."""
+def write_rows(
+    model: ServedModel, probabilities: Array, notes: tuple[str, ...] | None = None
+) -> bytes:
+    """Return the body of a /predict response, with the notes on the rows of a table."""
     texts = model.label_texts
     content = {
         "model": model.name,
         "labels": model.labels_of(probabilities).tolist(),
         "probabilities": [dict(zip(texts, row, strict=True)) for row in probabilities.tolist()],
     }
+    if notes is not None:
+        content["notes"] = list(notes)
     return orjson.dumps(content) + b"\n"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,12 +31,39 @@ DATATYPES: dict[str, np.dtype[Any]] = {
     "FP64": np.dtype("<f8"),
 }
 
+_Tensor = TypeVar("_Tensor")
+
 # Bounds of a shape: number of dimensions, which NumPy limits too, and product of the non-zero ones,
 # which must fit into NumPy's index type even if another dimension is 0.
 _MAX_DIMENSIONS, _MAX_VALUES = 8, 1 << 40
 
 # Non-finite numbers as other JSON writers spell them; used only for a hint in an error.
 _NON_FINITE = re.compile(rb"\b(?:nan|inf|infinity)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What a request says of an input tensor, validated.
+
+    Attributes
+    ----------
+    dtype : NumPy type of the datatype; objects for text
+    """
+
+    name: str
+    datatype: str
+    dtype: np.dtype[Any]
+    shape: list[int]
+
+    @property
+    def what(self) -> str:
+        """The data in words, for errors."""
+        return f"The data of the input {abbreviate(self.name)}"
+
+
+# Readers of one tensor: from the "data" of its JSON, and from its bytes in the binary section.
+FromJson: TypeAlias = Callable[[Declared, Any], _Tensor]
+FromBinary: TypeAlias = Callable[[Declared, memoryview], _Tensor]
 
 
 @dataclass(frozen=True)
@@ -56,19 +83,30 @@ class OutputTensor:
 
 
 def read_tensors(described: Any, binary: bytes) -> dict[str, npt.NDArray[Any]]:
-    """Return the input tensors of a request by name.
+    """Return the input tensors of a request by name; they hold numbers.
 
     Parameters
     ----------
     described : the "inputs" of the request, not yet validated
     binary : the binary section after the JSON
     """
+    return read_each(described, binary, DATATYPES, _from_json, from_binary)
+
+
+def read_each(
+    described: Any,
+    binary: bytes,
+    datatypes: Mapping[str, np.dtype[Any]],
+    from_json: FromJson[_Tensor],
+    from_binary: FromBinary[_Tensor],
+) -> dict[str, _Tensor]:
+    """Return the input tensors of a request by name, each read by one of two functions."""
     if not isinstance(described, list) or not described:
         raise bad_request(
             f'The request must have a list "inputs" of tensors, got {abbreviate(described)}; send '
             '{"inputs": [{"name": "X", "shape": […], "datatype": "FP32", "data": […]}]}.'
         )
-    tensors: dict[str, npt.NDArray[Any]] = {}
+    tensors: dict[str, _Tensor] = {}
     used = 0
     for one in described:
         name = one.get("name") if isinstance(one, dict) else None
@@ -76,31 +114,40 @@ def read_tensors(described: Any, binary: bytes) -> dict[str, npt.NDArray[Any]]:
             raise bad_request(f'Each input must be an object with a "name", got {abbreviate(one)}.')
         if name in tensors:
             raise bad_request(f"The input {abbreviate(name)} was sent twice; send each input once.")
+        declared = _declared(name, one, datatypes)
         parameters = one.get("parameters")
         size = parameters.get("binary_data_size") if isinstance(parameters, dict) else None
-        dtype, shape = _dtype_and_shape(name, one)
-        if size is None:
-            tensors[name] = _from_json(name, one, dtype, shape)
-        else:
-            tensors[name] = _from_binary(name, one, dtype, shape, size, binary, used)
+        if size is not None:
+            tensors[name] = from_binary(declared, _section(declared, size, binary, used))
             used += size
-    if used != len(binary):
-        raise bad_request(
-            f"The binary_data_size of all inputs must sum to the {len(binary):,} bytes after the "
-            f"JSON, got {used:,}; correct these sizes, or the header "
-            "Inference-Header-Content-Length."
-        )
+        elif "data" in one:
+            tensors[name] = from_json(declared, one["data"])
+        else:
+            raise bad_request(
+                f'The input {abbreviate(name)} must have "data", or "binary_data_size" among its '
+                "parameters, and has neither; shared memory is not supported."
+            )
+    _check_used(used, len(binary))
     return tensors
 
 
-def _dtype_and_shape(name: str, one: dict[str, Any]) -> tuple[np.dtype[Any], list[int]]:
-    """Return the declared datatype and shape of a tensor."""
-    datatype, shape = one.get("datatype"), one.get("shape")
-    dtype = DATATYPES.get(datatype) if isinstance(datatype, str) else None
-    if dtype is None:
+def _check_used(used: int, n_bytes: int) -> None:
+    """Raise unless the tensors take all bytes of the binary section."""
+    if used != n_bytes:
         raise bad_request(
-            f"The datatype of the input {abbreviate(name)} must be one of {', '.join(DATATYPES)}, "
-            f"got {abbreviate(datatype)}; send numbers."
+            f"The binary_data_size of all inputs must sum to the {n_bytes:,} bytes after the "
+            f"JSON, got {used:,}; correct these sizes, or the header "
+            "Inference-Header-Content-Length."
+        )
+
+
+def _declared(name: str, one: dict[str, Any], datatypes: Mapping[str, np.dtype[Any]]) -> Declared:
+    datatype, shape = one.get("datatype"), one.get("shape")
+    if not isinstance(datatype, str) or datatype not in datatypes:
+        advice = "" if "BYTES" in datatypes else "; send numbers"
+        raise bad_request(
+            f"The datatype of the input {abbreviate(name)} must be one of {', '.join(datatypes)}, "
+            f"got {abbreviate(datatype)}{advice}."
         )
     if not isinstance(shape, list) or not _is_shape(shape):
         raise bad_request(
@@ -108,7 +155,7 @@ def _dtype_and_shape(name: str, one: dict[str, Any]) -> tuple[np.dtype[Any], lis
             f"{_MAX_DIMENSIONS} non-negative integers, whose product is at most {_MAX_VALUES:,}, "
             f"got {abbreviate(shape)}."
         )
-    return dtype, shape
+    return Declared(name, datatype, datatypes[datatype], shape)
 
 
 def _is_shape(shape: list[Any]) -> bool:
@@ -119,50 +166,52 @@ def _is_shape(shape: list[Any]) -> bool:
     return bool(prod(length for length in shape if length) <= _MAX_VALUES)
 
 
-def _from_binary(
-    name: str,
-    one: dict[str, Any],
-    dtype: np.dtype[Any],
-    shape: list[int],
-    size: Any,
-    binary: bytes,
-    used: int,
-) -> npt.NDArray[Any]:
-    expected = prod(shape) * dtype.itemsize
-    if type(size) is not int or size != expected:
+def _section(declared: Declared, size: Any, binary: bytes, used: int) -> memoryview:
+    """Return the bytes of a tensor in the binary section."""
+    expected = prod(declared.shape) * declared.dtype.itemsize
+    if type(size) is not int or size < 0 or (declared.dtype != object and size != expected):
+        must = "a number of bytes" if declared.dtype == object else f"{expected:,}"
         raise bad_request(
-            f"The binary_data_size of the input {abbreviate(name)} must be {expected:,}, for shape "
-            f"{abbreviate(shape)} of {one['datatype']}, got {abbreviate(size)}."
+            f"The binary_data_size of the input {abbreviate(declared.name)} must be {must}, for "
+            f"shape {abbreviate(declared.shape)} of {declared.datatype}, got {abbreviate(size)}."
         )
     if size > len(binary) - used:
         raise bad_request(
-            f"The input {abbreviate(name)} must have {size:,} bytes after the JSON, got "
+            f"The input {abbreviate(declared.name)} must have {size:,} bytes after the JSON, got "
             f"{len(binary) - used:,}; correct the header Inference-Header-Content-Length."
         )
-    return np.frombuffer(binary, dtype, prod(shape), used).reshape(shape)
+    return memoryview(binary)[used : used + size]
 
 
-def _from_json(
-    name: str, one: dict[str, Any], dtype: np.dtype[Any], shape: list[int]
-) -> npt.NDArray[Any]:
-    if "data" not in one:
-        raise bad_request(
-            f'The input {abbreviate(name)} must have "data", or "binary_data_size" among its '
-            "parameters, and has neither; shared memory is not supported."
-        )
-    values = to_number_array(one["data"], f"The data of the input {abbreviate(name)}")
-    if values.size != prod(shape):
-        raise bad_request(
-            f"The data of the input {abbreviate(name)} must be {pluralize(prod(shape), 'number')}, "
-            f"for shape {abbreviate(shape)}, got {values.size:,}."
-        )
-    if not _fits(values, dtype):
-        raise bad_request(
-            f"The data of the input {abbreviate(name)} must be numbers that fit "
-            f"{one['datatype']}, and some do not; use a wider datatype, for example FP64."
-        )
+def from_binary(declared: Declared, section: memoryview) -> npt.NDArray[Any]:
+    """Return a tensor of numbers from its bytes."""
+    return np.frombuffer(section, declared.dtype).reshape(declared.shape)
+
+
+def _from_json(declared: Declared, data: Any) -> npt.NDArray[Any]:
+    values = to_number_array(data, declared.what)
+    check_data(declared, values)
     with np.errstate(over="ignore"):  # overflow gives infinity, which validation reports later
-        return values.astype(dtype).reshape(shape)
+        return values.astype(declared.dtype).reshape(declared.shape)
+
+
+def check_data(declared: Declared, values: npt.NDArray[Any]) -> None:
+    """Raise unless numbers are as many as the shape says, and fit the datatype."""
+    check_size(declared, values.size)
+    if not _fits(values, declared.dtype):
+        raise bad_request(
+            f"{declared.what} must be numbers that fit {declared.datatype}, and some do not; use a "
+            "wider datatype, for example FP64."
+        )
+
+
+def check_size(declared: Declared, size: int, noun: str = "number") -> None:
+    """Raise unless the values are as many as the shape says."""
+    if size != prod(declared.shape):
+        raise bad_request(
+            f"{declared.what} must be {pluralize(prod(declared.shape), noun)}, for shape "
+            f"{abbreviate(declared.shape)}, got {size:,}."
+        )
 
 
 def to_number_array(data: Any, what: str) -> npt.NDArray[Any]:

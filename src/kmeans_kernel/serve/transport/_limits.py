@@ -14,6 +14,7 @@ from kmeans_kernel.serve.transport._errors import (
     ClientDisconnected,
     RequestError,
     parse_integer,
+    pluralize,
     shutting_down,
 )
 
@@ -94,6 +95,16 @@ class Limits:
             "request, or raise the limit with --max-text"
         )
         return SizeLimit(self.text_bytes, "JSON or CSV", advice)
+
+
+def check_count(n: int, max_rows: int) -> None:
+    """Raise if a request has more rows than the limit (413)."""
+    if n > max_rows:
+        raise RequestError(
+            413,
+            f"A request may have at most {pluralize(max_rows, 'row')}, got {n:,}; split them over "
+            "several requests, or raise the limit with --max-rows.",
+        )
 
 
 class Deadlines:

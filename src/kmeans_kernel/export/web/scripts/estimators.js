@@ -34,16 +34,34 @@ class Verdict {
   }
 }
 
+// The first step of the map to the sphere: a transform, an encoding of columns, or null.
+function featureMapOf({ feature_transform: kind, encoding }, place) {
+  const transform = (name) => new FeatureTransform({
+    kind: name,
+    centers: place.get("transform_centers"),
+    widths: place.get("transform_widths"),
+    gains: place.get("transform_gains"),
+  });
+  if (!encoding) return kind ? transform(kind) : null;
+  return new ColumnEncoding({
+    values: encoding.values ? transform(encoding.values) : null,
+    valueColumns: place.get("value_columns"),
+    stepColumns: place.get("step_columns"),
+    stepStarts: place.get("step_starts"),
+    stepWidths: place.get("step_widths"),
+    stepMeans: place.get("step_means"),
+    stepGains: place.get("step_gains"),
+    levelColumns: place.get("level_columns"),
+    levelCodes: place.get("level_codes"),
+    levelShares: place.get("level_shares"),
+    missingColumns: place.get("missing_columns"),
+    missingShares: place.get("missing_shares"),
+  });
+}
+
 class Classifier {
   constructor(tree, place) {
-    const transform = tree.feature_transform
-      ? {
-          kind: tree.feature_transform,
-          centers: place.get("transform_centers"),
-          widths: place.get("transform_widths"),
-          gains: place.get("transform_gains"),
-        }
-      : null;
+    this.columns = tree.columns?.map((description) => new Column(description)) ?? null;
     this.owners = place.get("representative_classes");
     this.counts = place.get("representative_counts");
     this.model = new FittedModel({
@@ -54,12 +72,14 @@ class Classifier {
       lift: tree.lift,
       temperature: tree.temperature,
       scales: place.has("feature_scales") ? place.get("feature_scales") : null,
-      transform,
+      transform: featureMapOf(tree, place),
     });
   }
 
+  // Classifies a row of numbers; of values, if the model was trained on a table of columns.
   classify(row) {
-    const values = this.model.kernelValues(row);
+    const numbers = this.columns ? codesOf(this.columns, row) : row;
+    const values = this.model.kernelValues(numbers);
     const scores = this.model.scoresOf(values);
     return new Verdict(this.model, scores, this.model.probabilities(scores), values);
   }

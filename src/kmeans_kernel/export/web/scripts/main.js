@@ -5,28 +5,37 @@ async function start() {
   const arrays = await readArrays(byId("bytes").textContent, facts.arrays);
   byId("bytes").remove();
   const estimator = estimatorOf(facts.tree, new Place(arrays));
-  const representatives = new Representatives(facts, arrays, classifierOf(estimator));
+  const columns = facts.kind === "table" ? columnsOf(facts) : null;
+  const representatives = new Representatives(facts, arrays, classifierOf(estimator), columns);
   const view = new VerdictView(facts, representatives);
+
+  // A model that was not trained on a table takes numbers alone, NaN for missing ones.
+  const takesNumbers = columns && !firstStep(facts.tree).columns;
 
   function classify(row) {
     if (!row) return view.clear();
     const began = performance.now();
-    const verdict = estimator.classify(row);
-    return view.show(verdict, performance.now() - began);
+    const verdict = estimator.classify(
+      takesNumbers ? Float64Array.from(row, (value) => value ?? NaN) : row);
+    return view.show(verdict, row, performance.now() - began);
   }
 
   view.clear();
   const input = facts.kind === "images"
     ? new Pad(facts, view, classify, () => select(byId("tab-try")))
-    : new Fields(facts, classify);
-  const put = (row) => {
-    input.put(facts.kind === "images" ? shaped(inkOfValues(row, facts.frame), facts.shape) : row);
+    : new Fields(facts, columns, classify);
+  const put = (cells) => {
+    input.put(columns
+      ? columns.map((column, j) => column.valueOf(cells[j]))
+      : shaped(inkOfValues(cells, facts.frame), facts.shape));
     select(byId("tab-try"));
     byId("panel-try").scrollIntoView();
   };
+  representatives.put = put;
   browseRepresentatives(representatives, facts);
   if (facts.test) {
-    const tests = new Tests(facts, arrays, put);
+    const tests = new Tests(facts, arrays, columns, put);
+    if (columns) tests.listRows(byId("rows"));
     byId("example").addEventListener("click", () => {
       tests.take(Math.floor(Math.random() * tests.truth.length));
     });
@@ -35,7 +44,7 @@ async function start() {
     element("div", {}, element("dt", {}, name), element("dd", {}, value))));
   listenToTabs();
   document.body.classList.add("ready");
-  globalThis.kmeansKernel = { facts, estimator, arrays };
+  globalThis.kmeansKernel = { facts, estimator, arrays, columns };
 }
 
 function listenToTabs() {

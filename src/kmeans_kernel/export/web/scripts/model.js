@@ -1,38 +1,26 @@
 // The fitted model, with the same scores as FittedModel in Python.
-// A row is a Float64Array; arrays of the model are typed arrays with a shape.
-
-// Beyond this nothing is told apart; its logarithm is 700 + ln 2.
-const FARTHEST = Math.sinh(700);
-
-// Functions of (x − c) / w, by the kind of the feature transform.
-const TRANSFORMS = { standard: (far) => far, asinh: Math.asinh };
+// A row is an array of numbers; arrays of the model are typed arrays with a shape.
 
 class FittedModel {
   constructor({ directions, dualCoef, intercept, kernel, lift, temperature, scales, transform }) {
-    this.directions = directions; // (m, d) or (m, d + 1) unit rows
+    this.directions = directions; // (m, D) or (m, D + 1) unit rows
     this.dualCoef = dualCoef; // (m, K)
     this.intercept = intercept; // (K,)
     this.kernel = KERNELS[kernel.name](kernel);
     this.lift = lift;
     this.temperature = temperature;
-    this.scales = scales; // (d,) or null
-    this.transform = transform; // { kind, centers, widths, gains } or null
+    this.scales = scales; // (D,) or null
+    this.transform = transform; // a FeatureTransform, a ColumnEncoding, or null
     this.size = directions.shape[0];
     this.nClasses = intercept.length;
   }
 
   // The unit row [s∘x, lift] / ‖[s∘x, lift]‖, after the feature transform where the model has one.
   onSphere(row) {
-    const d = row.length;
+    const features = this.transform ? this.transform.apply(row) : row;
+    const d = features.length;
     const out = new Float64Array(this.lift > 0 ? d + 1 : d);
-    out.set(row);
-    if (this.transform) {
-      const { kind, centers, widths, gains } = this.transform;
-      for (let j = 0; j < d; j++) {
-        const far = (row[j] - centers[j]) / widths[j];
-        out[j] = TRANSFORMS[kind](Math.max(-FARTHEST, Math.min(FARTHEST, far))) * gains[j];
-      }
-    }
+    out.set(features);
     if (this.scales) for (let j = 0; j < d; j++) out[j] *= this.scales[j];
     if (this.lift > 0) out[d] = this.lift;
     return toUnit(out);

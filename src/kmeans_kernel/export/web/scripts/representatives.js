@@ -3,9 +3,16 @@
 // Items that "Show more" adds at a time.
 const AT_A_TIME = 120;
 
+// Letters that a cell of a table shows.
+const LONG_TEXT = 24;
+
+// Styles of columns before the values: words, where a column holds labels.
+const HEADS = { class: "words", is: "words", called: "words" };
+
 class Representatives {
-  constructor(facts, arrays, classifier) {
+  constructor(facts, arrays, classifier, columns) {
     this.facts = facts;
+    this.columns = columns;
     this.owners = classifier.owners;
     this.counts = classifier.counts;
     this.seen = arrays[facts.kind === "images" ? "pictures" : "points"];
@@ -25,36 +32,50 @@ class Representatives {
     return own.sort((a, b) => this.counts[b] - this.counts[a] || a - b);
   }
 
-  // Returns an element that shows the given representatives, with their contributions unless null.
-  gallery(which, contributions = null) {
+  // Returns an element that shows the given representatives. `lead` has the name of what is told
+  // first of each, and a function that shows it; a table can begin with a row to compare with.
+  gallery(which, lead = null, row = null) {
     return this.facts.kind === "images"
-      ? element("div", { class: "gallery" }, ...which.map((q) => this.card(q, contributions)))
-      : this.table(which, contributions);
+      ? element("div", { class: "gallery" }, ...which.map((q) => this.card(q, lead)))
+      : this.table(which, lead ?? this.tryLead(), row);
   }
 
-  card(q, contributions) {
+  card(q, lead) {
     const name = `A representative of ${this.label(q)}, ${this.standsFor(q)}`;
     const lines = [
       element("span", { class: "of" }, this.label(q)),
       element("span", { class: "stands" }, count(this.counts[q])),
     ];
-    if (contributions) lines.unshift(contributionLine(contributions[q]));
+    if (lead) lines.unshift(lead.show(q));
     return element("figure", { title: name },
       this.seen ? pictureOf(rowOf(this.seen, q), this.facts.picture_shape, 255, name) : null,
       element("figcaption", {}, ...lines));
   }
 
-  table(which, contributions) {
-    const head = [
-      ...(contributions ? ["contribution"] : []), "class", `${this.facts.noun}s`,
-      ...this.facts.features.map((feature) => feature.name),
-    ];
+  table(which, lead, row) {
+    const head = [lead.name, "class", `${this.facts.noun}s`];
     const rows = which.map((q) => element("tr", {},
-      ...(contributions ? [element("td", {}, contributionLine(contributions[q]))] : []),
+      element("td", { class: "lead" }, lead.show(q)),
       element("th", { scope: "row" }, this.label(q)),
       element("td", {}, count(this.counts[q])),
-      ...valueCells(rowOf(this.seen, q), this.facts.features)));
-    return tableOf("Representatives", head, rows);
+      ...valueCells(this.columns, this.valuesOf(q), row)));
+    if (row) {
+      rows.unshift(element("tr", { class: "own" },
+        element("th", { class: "lead", scope: "row", colspan: head.length }, "this row"),
+        ...valueCells(this.columns, row)));
+    }
+    return tableOf("Representatives", this.columns, head, rows);
+  }
+
+  // Buttons that load a representative into the form.
+  tryLead() {
+    return { name: "", show: (q) =>
+      tryButton(`representative ${q + 1}`, () => this.put(rowOf(this.seen, q))) };
+  }
+
+  valuesOf(q) {
+    const cells = rowOf(this.seen, q);
+    return this.columns.map((column, j) => column.valueOf(cells[j]));
   }
 }
 
@@ -62,16 +83,33 @@ function contributionLine(value) {
   return element("span", { class: value < 0 ? "against" : "for" }, signed(value));
 }
 
-// Returns the table cells of a row, each value with the significant digits of its feature.
-function valueCells(row, features) {
-  return Array.from(row, (value, j) => element("td", {}, plain(value, features[j].digits)));
+function tryButton(name, onclick) {
+  return element("button", { type: "button", "aria-label": `Try ${name}`, onclick }, "Try");
 }
 
-function tableOf(name, head, rows) {
+// Returns the table cells of a row of values; those near to another row's are marked.
+function valueCells(columns, values, other = null) {
+  return columns.flatMap((column, j) => {
+    if (column.kind === "dropped") return [];
+    const text = column.textOf(values[j]);
+    const kinds = [
+      column.kind === "number" ? "" : "words",
+      isMissing(values[j]) ? "none" : "",
+      other && column.isNear(values[j], other[j]) ? "near" : ""];
+    return [element("td", { class: kinds.filter(Boolean).join(" ") || null,
+      title: text.length > LONG_TEXT ? text : null }, text)];
+  });
+}
+
+// Returns a table; `head` names what stands before the values.
+function tableOf(name, columns, head, rows) {
+  const names = columns.filter((column) => column.kind !== "dropped").map((column) =>
+    element("th", { scope: "col", class: column.kind === "number" ? null : "words",
+      title: column.name }, column.name));
   return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": name },
-    element("table", {},
-      element("thead", {}, element("tr", {}, ...head.map((name) =>
-        element("th", { scope: "col" }, name)))),
+    element("table", { class: "rows" },
+      element("thead", {}, element("tr", {}, ...head.map((one, k) =>
+        element("th", { scope: "col", class: HEADS[one] ?? (k ? null : "lead") }, one)), ...names)),
       element("tbody", {}, ...rows)));
 }
 

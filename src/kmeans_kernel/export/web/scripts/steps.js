@@ -1,4 +1,5 @@
-// Transformers: each entry returns a function from a row to its features, the same as in Python.
+// Transformers: each entry returns a function from a row to its features, the same as in Python. A
+// row is of numbers, for a TableEncoder of values.
 
 const STEPS = {
   StandardScaler({ params }, place) {
@@ -6,6 +7,12 @@ const STEPS = {
     const scale = params.with_std ? place.get("scale_") : null;
     return (row) =>
       row.map((value, j) => (value - (mean ? mean[j] : 0)) / (scale ? scale[j] : 1));
+  },
+
+  TableEncoder(tree, place) {
+    const columns = tree.columns?.map((description) => new Column(description));
+    const encoding = featureMapOf(tree, place);
+    return (row) => encoding.apply(columns ? codesOf(columns, row) : row);
   },
 
   AGOPProjection(tree, place) {

@@ -1,8 +1,12 @@
 // View of the test data: the confusion matrix, and the rows of each of its cells.
 
+// Test rows of a table that the form offers by name.
+const MOST_LISTED = 200;
+
 class Tests {
-  constructor(facts, arrays, put) {
+  constructor(facts, arrays, columns, put) {
     this.facts = facts;
+    this.columns = columns; // null for images
     this.labels = facts.test.labels;
     this.rows = arrays["test.rows"];
     this.truth = arrays["test.true"];
@@ -92,15 +96,36 @@ class Tests {
   }
 
   table(which) {
-    const head = ["", "is", "called", "sure", ...this.facts.features.map(({ name }) => name)];
-    return tableOf("Test rows", head, which.map((row) => element("tr", {},
-      element("td", {}, element("button", {
-        type: "button", "aria-label": `Try row ${row + 1}`, onclick: () => this.take(row) },
-      "Try")),
-      element("td", {}, this.labels[this.truth[row]]),
-      element("td", {}, this.labels[this.given[row]]),
-      element("td", {}, percent(this.sure[row])),
-      ...valueCells(rowOf(this.rows, row), this.facts.features))));
+    return tableOf("Test rows", this.columns, ["", "is", "called", "sure"], which.map((row) =>
+      element("tr", {},
+        element("td", { class: "lead" }, tryButton(`row ${row + 1}`, () => this.take(row))),
+        element("td", { class: "words" }, this.labels[this.truth[row]]),
+        element("td", { class: "words" }, this.labels[this.given[row]]),
+        element("td", {}, percent(this.sure[row])),
+        ...valueCells(this.columns, this.valuesOf(row)))));
+  }
+
+  valuesOf(row) {
+    const cells = rowOf(this.rows, row);
+    return this.columns.map((column, j) => column.valueOf(cells[j]));
+  }
+
+  // Fills a list from which a row can be loaded into the form, until it is changed there.
+  listRows(list) {
+    const some = Array.from(this.truth.slice(0, MOST_LISTED).keys());
+    list.append(element("option", { value: "" }, "Choose a test row"), ...some.map((row) =>
+      element("option", { value: row }, this.shortName(row))));
+    list.addEventListener("change", () => { if (list.value) this.take(Number(list.value)); });
+    byId("input").addEventListener("input", ({ target }) => {
+      if (target !== list && target !== byId("find")) list.value = "";
+    });
+    byId("reset").addEventListener("click", () => { list.value = ""; });
+    this.list = list;
+  }
+
+  shortName(row) {
+    const [truth, given] = [this.labels[this.truth[row]], this.labels[this.given[row]]];
+    return `row ${row + 1}: ${truth}${truth === given ? "" : `, called ${given}`}`;
   }
 
   name(row) {
@@ -109,6 +134,7 @@ class Tests {
   }
 
   take(row) {
-    this.put(Float64Array.from(rowOf(this.rows, row)));
+    this.put(this.columns ? rowOf(this.rows, row) : Float64Array.from(rowOf(this.rows, row)));
+    if (this.list) this.list.value = row < MOST_LISTED ? row : "";
   }
 }

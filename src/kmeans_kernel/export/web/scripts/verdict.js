@@ -7,6 +7,9 @@ const MOST_SHOWN = 8;
 // Milliseconds without a change after which a result is announced to a screen reader.
 const SETTLED = 700;
 
+// Pixels of the explanation on the screen that are too few to see.
+const HIDDEN = 100;
+
 class VerdictView {
   constructor(facts, representatives) {
     this.facts = facts;
@@ -23,8 +26,9 @@ class VerdictView {
     byId("why").hidden = true;
   }
 
-  show(verdict, milliseconds) {
+  show(verdict, row, milliseconds) {
     this.verdict = verdict;
+    this.row = row;
     if (this.asked !== null && this.asked === verdict.best) this.asked = null;
     byId("answer").textContent = this.facts.labels[verdict.best];
     byId("answer-note").textContent =
@@ -50,7 +54,9 @@ class VerdictView {
     this.asked = k;
     this.showBars();
     this.showWhy();
-    byId("bars").querySelector("[aria-pressed=true]").focus();
+    byId("bars").querySelector("[aria-pressed=true]").focus({ preventScroll: true });
+    const { top, bottom } = byId("why").getBoundingClientRect();
+    if (top > innerHeight - HIDDEN || bottom < HIDDEN) byId("why").scrollIntoView();
   }
 
   showBars() {
@@ -92,15 +98,25 @@ class VerdictView {
     const positive = order.filter((q) => contributions[q] > 0).slice(0, MOST_SHOWN);
     const negative = order.reverse().filter((q) => contributions[q] < 0).slice(0, MOST_SHOWN);
     byId("why-title").textContent = `Why ${this.facts.labels[k]}?`;
-    byId("for").replaceChildren(this.listOf(positive, contributions));
-    byId("against").replaceChildren(this.listOf(negative, contributions));
+    const lead = { name: "contribution", show: (q) => contributionLine(contributions[q]) };
+    byId("for").replaceChildren(this.listOf(positive, lead));
+    byId("against").replaceChildren(this.listOf(negative, lead));
+    if (this.facts.kind === "table") this.showSimilar();
     byId("sum").replaceChildren(...this.sum(k, contributions, positive, negative));
     byId("why").hidden = false;
   }
 
-  listOf(which, contributions) {
+  // Shows the rows with the highest kernel values, which do not depend on the class.
+  showSimilar() {
+    const { values } = this.verdict;
+    const order = Array.from(values.keys()).sort((a, b) => values[b] - values[a]);
+    const lead = { name: "similarity", show: (q) => values[q].toFixed(3) };
+    byId("similar").replaceChildren(this.listOf(order.slice(0, MOST_SHOWN), lead));
+  }
+
+  listOf(which, lead) {
     return which.length
-      ? this.representatives.gallery(which, contributions)
+      ? this.representatives.gallery(which, lead, this.row)
       : element("p", { class: "note" }, "None.");
   }
 
