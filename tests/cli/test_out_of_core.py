@@ -86,7 +86,46 @@ def test_wrong_use_is_refused(folder):
     said = refuse("fit", rows, "-t", "kind", "-o", model, "--dask", "tcp://127.0.0.1:1",
                   "--drop-missing")  # fmt: skip
     assert "cannot be used with --dask" in said
+    said = refuse("fit", rows, "-t", "kind", "-o", model, "--dask", "tcp://127.0.0.1:1",
+                  "--checkpoint", folder / "c")  # fmt: skip
+    assert "--checkpoint cannot be used with --dask" in said
+    for option in (["--column-type", "a=category"], ["--cut-target", "3"]):
+        said = refuse("fit", rows, "-t", "kind", "-o", model, "--blocks", *option)
+        assert f"{option[0]}" in said
+        assert "needs all rows at once" in said
+    said = refuse("fit", rows, "-t", "a", "-o", model, "--blocks", "--drop", "kind")
+    assert "600 different numbers, which look like a quantity and not like classes" in said
     assert not model.exists()
+
+
+def test_columns_that_are_no_numbers_are_told_at_once(tmp_path):
+    (tmp_path / "x.csv").write_text("a,my b,c,y\n1,red,3,u\n2,x,,v\n" + "3,y,z,u\n" * 3)
+    given = ["fit", tmp_path / "x.csv", "-t", "y", "-o", tmp_path / "m", "--blocks"]
+    said = refuse(*given)
+    assert (
+        "where all features must be numbers with a decimal point: 'my b' has 'red' in data row 1, "
+        "'c' has 'z' in data row 3; add --drop 'my b' --drop c, --decimal comma if they have one, "
+        "or read the file at once, without --blocks."
+    ) in said
+    pl.DataFrame({"a": [1, 2], "b": [[1], [2]], "y": ["u", "v"]}).write_parquet(tmp_path / "p.pq")
+    said = refuse("fit", tmp_path / "p.pq", "-t", "y", "-o", tmp_path / "m", "--blocks")
+    assert "'b' holds list; add --drop b" in said
+    (tmp_path / "x.csv").write_bytes("größe,y\n1,u\n2,v\n".encode("cp1252"))
+    assert "is read in blocks, and for that must be text in UTF-8" in refuse(*given)
+
+
+def test_blocks_take_a_decimal_comma_and_leave_out_rows_without_a_label(tmp_path):
+    rows = "".join(f"{k % 7},5;{k % 3};{'uv'[k % 2] if k % 10 else ''}\n" for k in range(200))
+    (tmp_path / "x.csv").write_text("sep=;\na;b;y\n" + rows)
+    given = ["fit", tmp_path / "x.csv", "-t", "y", "-q", "5", "-o", tmp_path / "m", "--blocks"]
+    assert "'a' has '0,5' in data row 1" in refuse(*given)
+    assert "180 rows, 2 classes" in succeed(*given, "--decimal", "comma")
+    weighted = succeed(*given, "--decimal", "comma", "--class-weight", "u=2", "--id", "b", "--json")
+    found = json.loads(weighted)
+    assert found["rows"] == 180
+    assert found["feature_names"] == ["a"]
+    assert found["most_frequent_class"] == "v"
+    assert found["most_frequent_error"] == pytest.approx(80 / 180)
 
 
 def test_rows_with_missing_values(folder, tmp_path):

@@ -22,6 +22,7 @@ from kmeans_kernel.events import (
     SizeTried,
     SolveStarted,
 )
+from kmeans_kernel.report._inspection import classifier_of
 from tests.cli.test_commands import refuse, succeed
 
 RBF = Gaussian(1.0)
@@ -114,7 +115,7 @@ def test_the_time_budget(tmp_path, options):
     np.savez(tmp_path / "data.npz", X=X, y=iris.target)
     rest = ["-q", "5", "-o", tmp_path / "model", *options]
     succeed("fit", tmp_path / "data.npz", *rest, "--time-budget", "0.5")
-    assert load_model(tmp_path / "model")[-1].time_budget == 0.5
+    assert classifier_of(load_model(tmp_path / "model")).time_budget == 0.5
     said = refuse("fit", tmp_path / "data.npz", *rest, "--time-budget", "0")
     assert "'time_budget' parameter" in said
     assert "a number above 0" in said

@@ -6,12 +6,13 @@ import os
 from pathlib import Path
 from typing import Any
 
+from kmeans_kernel.cli._input import FileOptions
 from kmeans_kernel.cli._output import err
-from kmeans_kernel.data.tables import SUFFIXES, DataFileError, Format, TableBlocks
+from kmeans_kernel.data.tables import SUFFIXES, DataFileError, Format, Reading, TableBlocks
 from kmeans_kernel.data.tables._parquet import parquet_files
 
 # Approximate peak memory of a fit per byte of its file, including copies; Parquet is compressed.
-_MEMORY_PER_FILE_BYTE = {Format.csv: 4, Format.parquet: 12}
+_MEMORY_PER_FILE_BYTE = {Format.csv: 10, Format.parquet: 12}
 
 # Memory limit and usage of a Linux container, for cgroups v2 and v1.
 _CGROUP_FILES = [
@@ -75,15 +76,37 @@ def _available_in_container(limit: str, used: str) -> float:
     return max(0.0, most - now)
 
 
+def check_options(
+    file: FileOptions, kinds: dict[str, str], cut_target: int | None, *, on_cluster: bool
+) -> list[str]:
+    """Return the columns to leave out; raise for options that need the whole file in memory."""
+    others = sorted({kind for kind in kinds.values() if kind not in ("number", "drop")})
+    if others or cut_target is not None:
+        option = "--cut-target" if not others else f"--column-type with {others[0]}"
+        raise DataFileError(
+            f"data read in blocks must be numbers and classes, and {option} needs all rows at "
+            "once; leave it out, or read a part of the data that fits into the memory."
+        )
+    if on_cluster and (file.drop_missing or file.reading != Reading()):
+        raise DataFileError(
+            "--drop-missing, --missing, --decimal, --dates, --header and --encoding cannot be used "
+            "with --dask, whose workers read the data; leave them out."
+        )
+    dropped = [name for name, kind in kinds.items() if kind == "drop"]
+    return [*file.drop, *dropped, *filter(None, [file.id_column])]
+
+
 def open_blocks(
-    data: str, kind: Format, target: str | None, drop: list[str], *, drop_missing: bool, quiet: bool
+    data: str, kind: Format, file: FileOptions, drop: list[str], *, quiet: bool
 ) -> TableBlocks:
     """Return a source of row blocks."""
-    if target is None:
+    if file.target is None:
         raise DataFileError(f"{data} is read in blocks; name the column of labels with --target.")
     if not quiet:
         err.print(f"reading {data} in blocks")
-    return TableBlocks(Path(data), kind, target, drop, drop_missing=drop_missing)
+    return TableBlocks(
+        Path(data), kind, file.target, drop, drop_missing=file.drop_missing, reading=file.reading
+    )
 
 
 def list_input_files(data: str) -> list[str | Path]:

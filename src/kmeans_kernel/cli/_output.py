@@ -103,6 +103,11 @@ def warn(message: str) -> None:
     err.print(f"Warning: {message}", style="yellow")
 
 
+def note(message: str) -> None:
+    """Write to standard error what was taken for granted."""
+    err.print(f"Note: {message}", style="cyan")
+
+
 @contextmanager
 def report_errors(*, verbose: bool = False) -> Iterator[None]:
     """Report errors of the block as one line with exit code 2, and its warnings.

@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from kmeans_kernel.data._blocks import ArrayBlocks, ParquetBlocks, TransformedBlocks
     from kmeans_kernel.data._pipelines import fit_pipeline
     from kmeans_kernel.data.datasets import load_digits, load_fashion_mnist, load_mnist, read_idx
-    from kmeans_kernel.data.tables import DataFileError, Table, read_table
+    from kmeans_kernel.data.tables import DataFileError, Reading, Table, read_table
 
 __all__ = [
     "ArrayBlocks",
     "DataFileError",
     "ParquetBlocks",
+    "Reading",
     "Table",
     "TransformedBlocks",
     "fit_pipeline",
@@ -38,6 +39,7 @@ __getattr__, __dir__ = lazy_names(
         "ArrayBlocks": "_blocks",
         "DataFileError": "tables",
         "ParquetBlocks": "_blocks",
+        "Reading": "tables",
         "Table": "tables",
         "TransformedBlocks": "_blocks",
         "fit_pipeline": "_pipelines",

@@ -1,4 +1,4 @@
-"""Evaluation of a classifier on labelled rows: error, log-loss, confusion matrix."""
+"""Evaluation of a classifier on labelled rows: error, AUC, log-loss, calibration, confusions."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ _BLOCK_ROWS = 4096
 # Probabilities are clipped here, so that one wrong row does not make the log-loss infinite.
 _MIN_PROBABILITY = 1e-15
 
+_CALIBRATION_BINS = 15
+
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
@@ -31,11 +33,18 @@ class Evaluation:
     confusion : (L, L) number of rows by true label (first axis) and predicted label (second axis)
     log_loss : mean of −ln p of the true label; infinite if a true label is not a class of the
         classifier
+    auc : area under the ROC curve; of more than two labels the mean over the classes of the
+        classifier, each against the rest; NaN if the rows are all of one label
+    calibration_error : expected calibration error, the mean over 15 bins of equal width of the
+        difference between confidence and accuracy; the confidence of a row is the probability of
+        its predicted label
     """
 
     labels: npt.NDArray[Any]
     confusion: npt.NDArray[np.intp]
     log_loss: float
+    auc: float
+    calibration_error: float
 
     @property
     def n_rows(self) -> int:
@@ -46,6 +55,11 @@ class Evaluation:
     def error_percent(self) -> float:
         """Percentage of rows with the wrong label."""
         return 100 * (1 - float(np.trace(self.confusion)) / self.n_rows)
+
+    @property
+    def balanced_accuracy(self) -> float:
+        """Mean of the recall of the labels that rows have."""
+        return float(np.nanmean(self.recall))
 
     @property
     def precision(self) -> Array:
@@ -63,7 +77,10 @@ class Evaluation:
         return {
             "rows": self.n_rows,
             "error_percent": round(self.error_percent, 4),
+            "balanced_accuracy": _json_number(self.balanced_accuracy),
+            "auc": _json_number(self.auc),
             "log_loss": _json_number(self.log_loss),
+            "calibration_error": _json_number(self.calibration_error),
             "classes": [
                 {
                     "label": label,
@@ -92,16 +109,61 @@ def evaluate(
     -------
     Evaluation
     """
-    labels, true, places = merge_labels(y, estimator.classes_)
     _, probabilities = predict_all(estimator, X, on_rows)
+    return evaluate_probabilities(probabilities, y, estimator.classes_)
+
+
+def evaluate_probabilities(
+    probabilities: Array, y: npt.NDArray[Any], classes: npt.NDArray[Any]
+) -> Evaluation:
+    """Compare predicted probabilities with the true labels.
+
+    Parameters
+    ----------
+    probabilities : (n, K)
+    y : (n,) true labels
+    classes : (K,) the label of each column
+
+    Returns
+    -------
+    Evaluation
+    """
+    labels, true, places = merge_labels(y, classes)
     given = places[probabilities.argmax(axis=1)]
     confusion = np.zeros((len(labels), len(labels)), dtype=np.intp)
     np.add.at(confusion, (true, given), 1)
     log_loss = float("inf")
     if np.isin(true, places).all():
         own = probabilities[np.arange(len(y)), np.argsort(places)[true]]
-        log_loss = float(-np.log(np.maximum(own, _MIN_PROBABILITY)).mean())
-    return Evaluation(labels, confusion, log_loss)
+        log_loss = abs(float(np.log(np.maximum(own, _MIN_PROBABILITY)).mean()))
+    calibration_error = _calibration_error(probabilities.max(axis=1), given == true)
+    auc = _area_under_curve(probabilities, true[:, None] == places)
+    return Evaluation(labels, confusion, log_loss, auc, calibration_error)
+
+
+def _area_under_curve(probabilities: Array, is_class: npt.NDArray[np.bool_]) -> float:
+    """Return the mean area under the ROC curve of the classes that some rows have and some not.
+
+    Parameters
+    ----------
+    probabilities : (n, K)
+    is_class : (n, K) whether the true label is the class
+    """
+    from sklearn.metrics import roc_auc_score
+
+    found = [
+        roc_auc_score(is_class[:, k], probabilities[:, k])
+        for k in range(is_class.shape[1])
+        if 0 < is_class[:, k].sum() < len(is_class)
+    ]
+    return float(np.mean(found)) if found else float("nan")
+
+
+def _calibration_error(confidence: Array, is_right: npt.NDArray[np.bool_]) -> float:
+    """Return the expected calibration error (Guo et al. 2017)."""
+    bins = np.minimum((confidence * _CALIBRATION_BINS).astype(np.intp), _CALIBRATION_BINS - 1)
+    gaps = np.bincount(bins, confidence - is_right, _CALIBRATION_BINS)
+    return float(np.abs(gaps).sum() / len(confidence))
 
 
 def predict_all(

@@ -23,6 +23,8 @@ _KEEP_PIXELS = (PixelNormalizer, FourierFeatures)
 TRANSFORMS_IN_WORDS = {
     "standard": "units and offsets of the features do not matter",
     "asinh": "outliers do not set the distances",
+    "piecewise": "abrupt changes are followed, as trees follow them",
+    "both": "abrupt changes are followed, as trees follow them, and smooth ones too",
 }
 
 
@@ -74,7 +76,7 @@ def describe(estimator: Any) -> dict[str, Any]:
     """
     classifier = classifier_of(estimator)
     model = classifier.model_
-    counts, scales = model.representative_counts, model.sphere_map.scales
+    counts, scales = model.representative_counts, classifier.feature_scales_
     classes = []
     for k, label in enumerate(model.classes.tolist()):
         own = counts[model.representative_classes == k]

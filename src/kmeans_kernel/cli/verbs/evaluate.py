@@ -11,15 +11,7 @@ from rich.table import Column
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from kmeans_kernel.cli._input import (
-    Data,
-    Drop,
-    DropMissing,
-    FormatOption,
-    Target,
-    ZeroBased,
-    read_options,
-)  # fmt: skip
+from kmeans_kernel.cli._input import Data, LabelledOptions, with_file_options
 from kmeans_kernel.cli._output import (
     AsJson,
     Quiet,
@@ -32,34 +24,49 @@ from kmeans_kernel.cli._output import (
     write_json,
     write_picture,
 )  # fmt: skip
-from kmeans_kernel.cli.verbs.predict import load_model_and_data
-from kmeans_kernel.report._evaluation import Evaluation
-from kmeans_kernel.report._evaluation import evaluate as evaluate_rows
+from kmeans_kernel.cli.verbs.predict import (
+    check_output,
+    load_model_and_data,
+    result_columns,
+    write_columns,
+)
+from kmeans_kernel.report._evaluation import Evaluation, evaluate_probabilities, predict_all
 
 _MAX_TABLE_CLASSES = 30
 
 
+@with_file_options
 def evaluate(
     model: Annotated[Path, typer.Argument(help="Model file written by fit.")],
     data: Data,
-    target: Target = None,
     picture: Annotated[
         Path | None,
-        typer.Option(help="Also draw the confusion matrix to this .png, .svg or .pdf file."),
+        typer.Option(
+            help="Also draw the confusion matrix to this .png, .svg or .pdf file. By default it is "
+            "not drawn."
+        ),
     ] = None,
-    file_format: FormatOption = None,
-    drop: Drop = [],  # noqa: B006
-    drop_missing: DropMissing = False,
-    zero_based: ZeroBased = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Also write the true label, the predicted one and its probability of each row to "
+            "this .csv, .parquet or .jsonl file. By default they are not written.",
+        ),
+    ] = None,
+    *,
+    file: LabelledOptions,
     as_json: AsJson = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
     """Compare the predictions of a model with labels.
 
-    Shows the error rate, the log-loss, precision and recall of each class, and the confusion
-    matrix. For your own file, name the column of labels: evaluate my.model FILE.csv --target
-    COLUMN. For a data set, its test part is used.
+    Shows the error rate, the balanced accuracy, the area under the ROC curve (AUC; of more than two
+    classes the mean of each against the rest), the log-loss, the expected calibration error,
+    precision and recall of each class, and the confusion matrix. For your own file, name the column
+    of labels: evaluate my.model FILE.csv --target COLUMN. For a data set, its test part is used.
 
     Example:
 
@@ -70,10 +77,16 @@ def evaluate(
     with report_errors(verbose=verbose):
         if picture is not None:
             check_picture(picture, model, data)
-        how = read_options(target, file_format, drop, drop_missing, zero_based)
-        estimator, table = load_model_and_data(model, data, how, quiet=quiet, labels=True)
+        if output is not None:
+            check_output(str(output), model, data)
+        estimator, table = load_model_and_data(model, data, file, quiet=quiet, labels=True)
         with row_bar("classifying", len(table.X), quiet=quiet) as on_rows:
-            found = evaluate_rows(estimator, table.X, np.asarray(table.y), on_rows)
+            labels, shares = predict_all(estimator, table.X, on_rows)
+        found = evaluate_probabilities(shares, np.asarray(table.y), estimator.classes_)
+        if output is not None:
+            classes = estimator.classes_
+            rows = result_columns(table, labels, shares, classes, every_class=False)
+            write_columns(rows, str(output))
         if picture is not None:
             draw_confusion(found, picture)
         if as_json:
@@ -84,8 +97,12 @@ def evaluate(
 
 def print_evaluation(found: Evaluation, *, quiet: bool) -> None:
     """Print the scores, and the confusion matrix as a table."""
-    out.print(f"error     {found.error_percent:.2f} % of {found.n_rows} rows")
-    out.print(f"log-loss  {format_number(found.log_loss if np.isfinite(found.log_loss) else None)}")
+    log_loss = found.log_loss if np.isfinite(found.log_loss) else None
+    out.print(f"error              {found.error_percent:.2f} % of {found.n_rows} rows")
+    out.print(f"balanced accuracy  {format_number(found.balanced_accuracy)}")
+    out.print(f"AUC                {format_number(found.auc)}")
+    out.print(f"log-loss           {format_number(log_loss)}")
+    out.print(f"calibration error  {format_number(found.calibration_error)}")
     if quiet:
         return
     classes = RichTable("class", "rows", "precision", "recall", box=None)

@@ -9,21 +9,14 @@ import numpy as np
 import typer
 from rich.text import Text
 
-from kmeans_kernel.cli._input import (
-    DATASETS,
-    Drop,
-    DropMissing,
-    FormatOption,
-    Target,
-    ZeroBased,
-    read_options,
-)  # fmt: skip
+from kmeans_kernel.cli._input import DATASETS, LabelledOptions, with_file_options
 from kmeans_kernel.cli._output import Quiet, Verbose, out, report_errors, size_of, warn
 from kmeans_kernel.cli.verbs.predict import load_model_and_data, model_path
 from kmeans_kernel.data.tables import Table
 from kmeans_kernel.utils.files import check_writable
 
 
+@with_file_options
 def export(
     model: Annotated[Path, typer.Argument(help="Model file written by fit.")],
     onnx: Annotated[Path | None, typer.Option(help="Write the model to this ONNX file.")] = None,
@@ -48,11 +41,8 @@ def export(
             help="Store the representatives of the web page as float16, in half the space.",
         ),
     ] = False,
-    target: Target = None,
-    file_format: FormatOption = None,
-    drop: Drop = [],  # noqa: B006
-    drop_missing: DropMissing = False,
-    zero_based: ZeroBased = False,
+    *,
+    file: LabelledOptions,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
@@ -80,8 +70,7 @@ def export(
         for path in (onnx, web):
             if path is not None:
                 check_writable(path, model, *([] if data is None else [data]))
-        how = read_options(target, file_format, drop, drop_missing, zero_based)
-        estimator, table = _load(model, data, how, quiet=quiet)
+        estimator, table = _load(model, data, file, quiet=quiet)
         if onnx is not None:
             _write_onnx(estimator, onnx, quiet=quiet)
         if web is not None:
@@ -89,10 +78,10 @@ def export(
 
 
 def _load(
-    model: Path, data: str | None, how: dict[str, Any], *, quiet: bool
+    model: Path, data: str | None, file: LabelledOptions, *, quiet: bool
 ) -> tuple[Any, Table | None]:
     if data is not None:
-        return load_model_and_data(model, data, how, quiet=quiet, labels=True)
+        return load_model_and_data(model, data, file, quiet=quiet, labels=True)
     from kmeans_kernel.export.model_file import load_model
 
     return load_model(model_path(model)), None
@@ -101,9 +90,12 @@ def _load(
 def _write_onnx(estimator: Any, path: Path, *, quiet: bool) -> None:
     from kmeans_kernel.export.onnx import to_onnx
 
-    size = len(to_onnx(estimator, path).SerializeToString())
+    graph = to_onnx(estimator, path)
+    names = [one.name for one in graph.graph.input]
+    inputs = "input X" if names == ["X"] else f"an input for each of {len(names)} columns"
     if not quiet:
-        out.print(Text(f"{path}: {size_of(size)}, input X, outputs label and probabilities"))
+        size = size_of(len(graph.SerializeToString()))
+        out.print(Text(f"{path}: {size}, {inputs}, outputs label and probabilities"))
 
 
 def _write_page(

@@ -2,64 +2,52 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import numpy as np
+import numpy.typing as npt
 import typer
 
-from kmeans_kernel.cli._input import (
-    Data,
-    Drop,
-    DropMissing,
-    FormatOption,
-    Target,
-    ZeroBased,
-    read,
-    read_options,
-)  # fmt: skip
+from kmeans_kernel.cli._estimator import (
+    KINDS,
+    Features,
+    make_estimator,
+    out_of_core_estimator,
+    parse_class_weight,
+    parse_column_types,
+    representatives,
+)
+from kmeans_kernel.cli._fitted import Fitted, print_fit
+from kmeans_kernel.cli._input import Data, LabelledOptions, read, with_file_options
 from kmeans_kernel.cli._out_of_core import (
     block_format,
+    check_options,
     fit_on_cluster,
     list_input_files,
     open_blocks,
 )
-from kmeans_kernel.cli._output import (
-    AsJson,
-    Quiet,
-    Verbose,
-    err,
-    out,
-    report_errors,
-    training_bars,
-    write_json,
-)  # fmt: skip
+from kmeans_kernel.cli._output import AsJson, Quiet, Verbose, report_errors, training_bars
+from kmeans_kernel.cli._target import with_classes
 from kmeans_kernel.utils.files import check_writable
 
 if TYPE_CHECKING:
-    from kmeans_kernel.data.tables import Format, Table
+    from kmeans_kernel.data.tables import Format
 
 
 STANDARD_OUTPUT = Path("/dev/stdout")
 
 
-class Features(StrEnum):
-    """Features that the classifier is trained on."""
-
-    raw = "raw"
-    raw_fft = "raw_fft"
-    patches = "patches"
-    patterns = "patterns"
-    table = "table"
-
-
+@with_file_options
 def fit(
     data: Data,
     output: Annotated[
         Path,
         typer.Option("--output", "-o", help="Model file to write; - for standard output."),
     ],
-    target: Target = None,
     q: Annotated[
         str | None,
         typer.Option(
@@ -114,6 +102,32 @@ def fit(
             "length. By default the typical length of a row for table, 0 for images.",
         ),
     ] = None,
+    class_weight: Annotated[
+        list[str],
+        typer.Option(
+            metavar="balanced|LABEL=WEIGHT",
+            help="balanced gives every class the same total weight; LABEL=WEIGHT multiplies the "
+            "weight of the rows of a class, and may be given repeatedly. By default every row has "
+            "weight 1.",
+        ),
+    ] = [],  # noqa: B006
+    column_type: Annotated[
+        list[str],
+        typer.Option(
+            metavar="COLUMN=KIND",
+            help=f"What a column is taken for: {', '.join(KINDS)}. May be given repeatedly. By "
+            "default it follows from the values of the column.",
+        ),
+    ] = [],  # noqa: B006
+    cut_target: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            metavar="K",
+            help="Cut labels that are numbers into K classes of about equal size. By default "
+            "numbers are classes, and refused if they look like a quantity.",
+        ),
+    ] = None,
     seed: Annotated[
         int, typer.Option(help="Random seed of the initial centroids and of the hold-out rows.")
     ] = 0,
@@ -145,10 +159,8 @@ def fit(
             "workers read the data.",
         ),
     ] = None,
-    file_format: FormatOption = None,
-    drop: Drop = [],  # noqa: B006
-    drop_missing: DropMissing = False,
-    zero_based: ZeroBased = False,
+    *,
+    file: LabelledOptions,
     as_json: AsJson = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -169,135 +181,97 @@ def fit(
         from kmeans_kernel.export.model_file import save_model
 
         output = STANDARD_OUTPUT if str(output) == "-" else output
-        check_writable(output, *list_input_files(data), *filter(None, [target]))
-        how = read_options(target, file_format, drop, drop_missing, zero_based)
+        check_writable(output, *list_input_files(data), *filter(None, [file.target]))
         given = {
             "regularization": regularization, "gamma": gamma, "lift": lift,
             "boundary_fraction": boundary_fraction, "time_budget": time_budget,
         }  # fmt: skip
-        options = {name: value for name, value in given.items() if value is not None}
-        kind = features and features.value
-        n_representatives = None if q is None else representatives(q)
-        large = block_format(data, file_format, wanted=blocks or dask is not None)
-        if large is not None:
-            if kind not in (None, "table"):
-                raise ValueError(
-                    f"data read in blocks must be a table, not {kind}; leave out --features."
-                )
-            estimator = table_estimator(n_representatives, seed, options)
-            with training_bars(quiet=quiet):
-                n_rows = fit_out_of_core(
-                    estimator, data, large, target, drop, drop_missing, dask, checkpoint, quiet
-                )
-        else:
-            if checkpoint is not None:
-                raise ValueError("--checkpoint is for data read in blocks; add --blocks.")
-            table = read(data, "train", how, quiet=quiet, labels=True)
-            estimator = make_estimator(table, kind, n_representatives, seed, options)
-            n_rows = len(table.X)
-            with training_bars(quiet=quiet):
-                estimator.fit(table.X, table.y)
-        save_model(estimator, output)
-        print_fit(estimator, n_rows, output, as_json=as_json, quiet=quiet, verbose=verbose)
-
-
-def print_fit(
-    estimator: Any, n_rows: int, output: Path, *, as_json: bool, quiet: bool, verbose: bool
-) -> None:
-    """Print what was fitted, and to which file it was saved."""
-    from kmeans_kernel.report._inspection import classifier_of, describe
-
-    if verbose:
-        for stage, seconds in classifier_of(estimator).stage_seconds_.items():
-            err.print(f"{seconds:.2f} s for {stage}")
-    found = {"model": str(output), "rows": n_rows, **describe(estimator)}
-    if as_json and output != STANDARD_OUTPUT:
-        write_json(found)
-    elif not quiet:
-        (err if output == STANDARD_OUTPUT else out).print(
-            f"{n_rows} rows, {len(found['classes'])} classes, "
-            f"{found['representatives']} representatives; saved to {output}"
+        how = _Settings(
+            None if q is None else representatives(q),
+            features and features.value,
+            seed,
+            {name: value for name, value in given.items() if value is not None},
+            class_weight,
+            parse_column_types(column_type),
+            cut_target,
         )
+        large = block_format(data, file.file_format, wanted=blocks or dask is not None)
+        if large is not None:
+            fitted = _fit_out_of_core(data, large, file, how, dask, checkpoint, quiet=quiet)
+        elif checkpoint is not None:
+            raise ValueError("--checkpoint is for data read in blocks; add --blocks.")
+        else:
+            fitted = _fit_in_memory(data, file, how, quiet=quiet)
+        save_model(fitted.estimator, output)
+        print_fit(
+            fitted, output, to_stderr=output == STANDARD_OUTPUT, as_json=as_json, quiet=quiet,
+            verbose=verbose,
+        )  # fmt: skip
 
 
-def representatives(text: str) -> int | Literal["auto"]:
-    """Parse the option --representatives."""
-    if text == "auto":
-        return "auto"
-    if text.isdecimal() and int(text) >= 1:
-        return int(text)
-    raise ValueError(f"--representatives must be a whole number of at least 1 or auto, got {text}.")
+@dataclass(frozen=True)
+class _Settings:
+    """What to fit: the options of `fit` beside those of its files."""
+
+    q: int | Literal["auto"] | None
+    features: str | None
+    seed: int
+    options: dict[str, Any]
+    class_weight: Sequence[str]
+    kinds: dict[str, str]
+    cut_target: int | None
+
+    def parameters(self, classes: npt.NDArray[Any] | None) -> dict[str, Any]:
+        """Return the parameters of the classifier, with weights of the classes if any are given."""
+        weights = parse_class_weight(self.class_weight, classes)
+        return self.options if weights is None else {"class_weight": weights, **self.options}
 
 
-def fit_out_of_core(
-    estimator: Any,
+def _fit_in_memory(data: str, file: LabelledOptions, how: _Settings, *, quiet: bool) -> Fitted:
+    """Fit to a file or a data set that is read at once."""
+    table = read(data, "train", file, quiet=quiet, labels=True, types=how.kinds)
+    table = with_classes(table, how.cut_target, file.target, data)
+    if how.kinds and not table.names:
+        raise ValueError(f"{data} has no names of columns; leave out --column-type.")
+    kinds = {name: kind for name, kind in how.kinds.items() if name in table.names}
+    classes, counts = np.unique(np.asarray(table.y), return_counts=True)
+    parameters = how.parameters(classes)
+    estimator = make_estimator(table, how.features, how.q, how.seed, parameters, kinds)
+    with training_bars(quiet=quiet), warnings.catch_warnings():
+        # print_fit tells of such columns with the options of the command line.
+        warnings.filterwarnings("ignore", message=".*nearly as many levels as rows")
+        estimator.fit(table.X, table.y)
+    return Fitted(estimator, len(table.X), (classes, counts))
+
+
+def _fit_out_of_core(
     data: str,
     kind: Format,
-    target: str | None,
-    drop: list[str],
-    drop_missing: bool,
+    file: LabelledOptions,
+    how: _Settings,
     dask: str | None,
     checkpoint: Path | None,
+    *,
     quiet: bool,
-) -> int:
-    """Fit out of core, in this process or on a cluster; return the number of rows."""
+) -> Fitted:
+    """Fit to data read in blocks, in this process or on a cluster."""
     from kmeans_kernel.data._pipelines import fit_pipeline
 
-    if dask is not None:
-        if drop_missing or checkpoint is not None:
-            raise ValueError("--drop-missing and --checkpoint cannot be used with --dask.")
-        return fit_on_cluster(estimator, dask, data, kind, target, drop)
-    rows = open_blocks(data, kind, target, drop, drop_missing=drop_missing, quiet=quiet)
-    fit_pipeline(estimator, rows, checkpoint=checkpoint)
-    return int(estimator[-1].representative_counts_.sum())
-
-
-def table_estimator(q: int | Literal["auto"] | None, seed: int, options: dict[str, Any]) -> Any:
-    """Return an unfitted estimator for a table."""
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    from kmeans_kernel import KMeansKernelClassifier
-
-    return make_pipeline(StandardScaler(), KMeansKernelClassifier(q, random_state=seed, **options))
-
-
-def make_estimator(
-    table: Table,
-    features: str | None,
-    q: int | Literal["auto"] | None,
-    seed: int,
-    options: dict[str, Any],
-) -> Any:
-    """Return an unfitted estimator for a table or for images."""
-    from kmeans_kernel import image_classifier, paper
-
-    kind = features or ("raw" if table.are_images else "table")
-    if kind == "table":
-        if table.are_images:
-            raise ValueError("images have no columns to standardise; use --features raw.")
-        return table_estimator(q, seed, options)
-    if kind == "patterns":
-        estimator: Any = image_classifier(random_state=seed)
-    elif "gamma" in options:
+    if how.features not in (None, "table"):
         raise ValueError(
-            f"--gamma is for the Gaussian kernel, and {kind} has a polynomial one; leave it out, "
-            "or use --features patterns."
+            f"data read in blocks must be a table, not {how.features}; leave out --features."
         )
-    else:
-        estimator = getattr(paper, kind)(random_state=seed)
-    if kind == "patches":
-        estimator.set_params(patch_shape=_patch_shape(table))
-    prefix = "classifier__" if kind == "patches" else ""
-    given = options if q is None else {"n_representatives": q, **options}
-    return estimator.set_params(
-        **{f"{prefix}kmeanskernelclassifier__{name}": value for name, value in given.items()}
-    )
-
-
-def _patch_shape(table: Table) -> tuple[int, int]:
-    """Return the patch shape of the paper: three pixels smaller than the image on each axis."""
-    if not table.are_images:
-        return 25, 25
-    height, width = table.X.shape[1:]
-    return max(1, height - 3), max(1, width - 3)
+    drop = check_options(file, how.kinds, how.cut_target, on_cluster=dask is not None)
+    if dask is not None:
+        if checkpoint is not None:
+            raise ValueError("--checkpoint cannot be used with --dask.")
+        estimator = out_of_core_estimator(how.q, how.seed, how.parameters(None))
+        with training_bars(quiet=quiet):
+            n_rows = fit_on_cluster(estimator, dask, data, kind, file.target, drop)
+        return Fitted(estimator, n_rows)
+    rows = open_blocks(data, kind, file, drop, quiet=quiet)
+    estimator = out_of_core_estimator(how.q, how.seed, how.parameters(rows.classes))
+    with training_bars(quiet=quiet):
+        fit_pipeline(estimator, rows, checkpoint=checkpoint)
+    counts = np.asarray(rows.counts)
+    return Fitted(estimator, int(counts.sum()), (rows.classes, counts))

@@ -85,7 +85,7 @@ def print_description(found: dict[str, Any]) -> None:
     facts.add_row("kernel", found["kernel"])
     facts.add_row("regularization", f"{found['regularization']:g}")
     facts.add_row("lift", f"{found['lift']:g}")
-    if found["feature_scales"] is not None:
+    if found["feature_scales"] is not None and len(found["feature_scales"]) == found["features"]:
         facts.add_row("feature scales", Text(_largest_scales(found)))
     if found["feature_transform"] is not None:
         told = TRANSFORMS_IN_WORDS[found["feature_transform"]]

@@ -14,14 +14,14 @@ import typer
 
 from kmeans_kernel.cli._input import (
     Data,
-    Drop,
-    DropMissing,
-    FormatOption,
-    ZeroBased,
+    FileOptions,
+    UnlabelledOptions,
+    kinds_of,
     read,
-    read_options,
-)  # fmt: skip
+    with_file_options,
+)
 from kmeans_kernel.cli._output import Quiet, Verbose, report_errors, row_bar, warn
+from kmeans_kernel.cli._target import cut_like
 from kmeans_kernel.data.tables import STANDARD_INPUT, Table
 from kmeans_kernel.report._evaluation import predict_all
 from kmeans_kernel.utils.files import check_writable, write_whole
@@ -29,6 +29,7 @@ from kmeans_kernel.utils.files import check_writable, write_whole
 SUFFIXES = (".csv", ".parquet", ".jsonl")
 
 
+@with_file_options
 def predict(
     model: Annotated[Path, typer.Argument(help="Model file written by fit.")],
     data: Data,
@@ -44,23 +45,16 @@ def predict(
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="Also write the probability of every class.")
     ] = False,
-    target: Annotated[
-        str | None,
-        typer.Option(
-            "--target", "-t", help="Name of a column or array of labels, which is ignored."
-        ),
-    ] = None,
-    file_format: FormatOption = None,
-    drop: Drop = [],  # noqa: B006
-    drop_missing: DropMissing = False,
-    zero_based: ZeroBased = False,
+    *,
+    file: UnlabelledOptions,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
     """Predict labels and probabilities.
 
     For each row the output has its number, counted from 1, the predicted label, and the probability
-    of that label. For a data set, its test part is used.
+    of that label; with --id the identifier of the row in front. Rows with missing values are
+    predicted too. For a data set, its test part is used.
 
     Example:
 
@@ -70,36 +64,39 @@ def predict(
     """
     with report_errors(verbose=verbose):
         check_output(output, model, data)
-        how = read_options(target, file_format, drop, drop_missing, zero_based)
-        estimator, table = load_model_and_data(model, data, how, quiet=quiet, labels=False)
+        estimator, table = load_model_and_data(model, data, file, quiet=quiet, labels=False)
         with row_bar("classifying", len(table.X), quiet=quiet) as on_rows:
             labels, shares = predict_all(estimator, table.X, on_rows)
-        columns = result_columns(table, labels, shares, estimator.classes_, probabilities)
+        columns = result_columns(
+            table, labels, shares, estimator.classes_, every_class=probabilities
+        )
         write_columns(columns, output)
 
 
 def load_model_and_data(
-    model: Path, data: str, how: dict[str, Any], *, quiet: bool, labels: bool
+    model: Path, data: str, file: FileOptions, *, quiet: bool, labels: bool
 ) -> tuple[Any, Table]:
     """Load a model, and read the columns of its features."""
     from kmeans_kernel.export.model_file import load_model
 
     estimator = load_model(model_path(model))
-    names = getattr(estimator, "feature_names_in_", None)
+    kinds = kinds_of(estimator)
     table = read(
         data,
         "test",
-        how,
+        file,
         quiet=quiet,
         labels=labels,
-        features=None if names is None else [str(name) for name in names],
+        features=None if kinds is None else list(kinds),
+        types=kinds,
         n_features=int(estimator.n_features_in_),
     )
     check_matches_model(estimator, table, data)
-    if names is not None and isinstance(table.X, np.ndarray):
+    if kinds is not None and isinstance(table.X, np.ndarray):
+        names = list(kinds)
         shown = ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
         warn(f"{data} has no column names; its columns are taken in the order {shown}.")
-    return estimator, table
+    return estimator, cut_like(table, estimator.classes_)
 
 
 def check_matches_model(estimator: Any, table: Table, data: str) -> None:
@@ -140,27 +137,27 @@ def result_columns(
     labels: npt.NDArray[Any],
     shares: npt.NDArray[Any],
     classes: npt.NDArray[Any],
+    *,
     every_class: bool,
-) -> dict[str, npt.NDArray[Any]]:
-    """Return the output columns: row number, predicted label, and probabilities."""
-    columns = {"row": table.rows + 1, "label": labels, "probability": shares.max(axis=1)}
+) -> dict[str, Any]:
+    """Return the output columns: identifier if any, row number, labels, and probabilities."""
+    columns: dict[str, Any] = {"row": table.rows + 1}
+    if table.y is not None:
+        columns["true_label"] = table.y
+    columns |= {"label": labels, "probability": shares.max(axis=1)}
     if every_class:
         columns |= {f"p_{label}": shares[:, k] for k, label in enumerate(classes)}
-    return columns
+    if table.ids is None:
+        return columns
+    name = "id" if table.ids.name in columns else table.ids.name
+    return {name: table.ids, **columns}
 
 
-def write_columns(columns: dict[str, npt.NDArray[Any]], output: str) -> None:
+def write_columns(columns: dict[str, Any], output: str) -> None:
     """Write columns in the format of the output's suffix; a file is written atomically."""
     import polars as pl
 
-    plain = {
-        name: values.astype(str) if values.dtype.kind == "O" else values
-        for name, values in columns.items()
-    }
-    frame = pl.DataFrame({
-        name: np.round(values, 6) if values.dtype.kind == "f" and name != "label" else values
-        for name, values in plain.items()
-    })  # fmt: skip
+    frame = pl.DataFrame({name: _column(name, values) for name, values in columns.items()})
     if output == STANDARD_INPUT:
         sys.stdout.write(frame.write_csv())
         sys.stdout.flush()
@@ -177,3 +174,13 @@ def write_columns(columns: dict[str, npt.NDArray[Any]], output: str) -> None:
         rows = (json.dumps(row, ensure_ascii=False) for row in frame.iter_rows(named=True))
         content = "".join(f"{row}\n" for row in rows).encode()
     write_whole(Path(output), content)
+
+
+def _column(name: str, values: Any) -> Any:
+    """Return a column as it is written: probabilities with six digits, labels as they are."""
+    if not isinstance(values, np.ndarray):
+        return values
+    if values.dtype.kind == "O":
+        return values.astype(str)
+    is_share = values.dtype.kind == "f" and name not in ("label", "true_label")
+    return np.round(values, 6) if is_share else values

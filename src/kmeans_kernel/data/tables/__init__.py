@@ -1,13 +1,13 @@
 """Reading tables and images from CSV, Parquet, NPZ, svmlight and IDX files.
 
-`read_table` returns a `Table`: features with their names, or images, and labels if the file has
-any. A file that cannot be read raises `DataFileError`, one sentence that names the file, the
-problem and a remedy.
+`read_table` returns a `Table`: features with their names and types, or images, and labels if the
+file has any. A file that cannot be read raises `DataFileError`, one sentence that names the file,
+the problem and a remedy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kmeans_kernel.data.tables._arrays import (
@@ -25,14 +25,17 @@ from kmeans_kernel.data.tables._content import (
     detect_format,
     read_content,
 )
-from kmeans_kernel.data.tables._csv import read_csv
-from kmeans_kernel.data.tables._frames import read_parquet, table_from_frame
-from kmeans_kernel.data.tables._table import DataFileError, Table, first_line
+from kmeans_kernel.data.tables._csv._reader import read_csv
+from kmeans_kernel.data.tables._frames import Roles, read_parquet, table_from_raw
+from kmeans_kernel.data.tables._table import DataFileError, Reading, Table, first_line
 
 __all__ = [
-    "STANDARD_INPUT", "SUFFIXES", "DataFileError", "Format", "Table", "TableBlocks",
-    "read_table",
+    "KINDS", "STANDARD_INPUT", "SUFFIXES", "DataFileError", "Format", "Reading", "Table",
+    "TableBlocks", "read_table",
 ]  # fmt: skip
+
+# Kinds of columns that a caller may name.
+KINDS = ("number", "category", "boolean", "date", "drop")
 
 
 def read_table(
@@ -41,14 +44,21 @@ def read_table(
     target: str | None = None,
     labels: bool | None = None,
     features: Sequence[str] | None = None,
+    types: Mapping[str, str] | None = None,
+    id_column: str | None = None,
     n_features: int | None = None,
     file_format: Format | None = None,
+    reading: Reading | None = None,
     drop: Sequence[str] = (),
     drop_missing: bool = False,
     zero_based: bool = False,
     on_bytes: OnBytes | None = None,
 ) -> Table:
     """Read a file of labelled or unlabelled rows.
+
+    The type of a column of text, as all of CSV are, follows from all its values: numbers in any
+    notation, true and false, dates, else text. Digits with leading zeros and integers beyond 2⁵³
+    are text. What can be read in two ways is refused, all columns at once.
 
     Parameters
     ----------
@@ -57,12 +67,19 @@ def read_table(
         or the label file of IDX images (by default the file of the same name with "labels" for
         "images"). Ignored for svmlight, whose lines start with the label
     labels : True requires labels, False ignores them, None reads them if the file has any
-    features : names of the columns to read, in this order; by default all but the target
+    features : names of the columns to read, in this order; by default all that have no other role
+        and any value
+    types : kinds of columns of CSV and Parquet by name: "number", "category" (text), "boolean",
+        "date" or "drop"; by default they follow from the values. A target that is a category has
+        no numbers; features to drop are all missing, and the file may lack them
+    id_column : column that identifies rows, which is no feature
     n_features : number of features of an svmlight file, whose rows may end in zeros that are not
         written; by default the highest index in the file
     file_format : by default detected from the file's suffix, else from its first bytes
+    reading : what CSV does not tell by itself, such as the decimal mark
     drop : names of columns to leave out
-    drop_missing : True leaves out rows with missing values; False makes them an error
+    drop_missing : whether to leave out rows with missing features; else they stay missing, but in
+        images they are an error
     zero_based : True if the svmlight file numbers its features from 0 instead of 1
     on_bytes : progress callback, called with the bytes read and the total (None if unknown)
 
@@ -74,23 +91,36 @@ def read_table(
     ------
     DataFileError
         if the file cannot be read, or holds no usable rows
+    ValueError
+        if a kind is unknown
     """
+    for column, given in (types or {}).items():
+        if given not in KINDS:
+            raise ValueError(
+                f"the kind of column {column!r} must be one of {', '.join(map(repr, KINDS))}, got "
+                f"{given!r}."
+            )
     content, name = read_content(source, on_bytes)
     kind = file_format or detect_format(name, content)
-    if drop and kind not in (Format.csv, Format.parquet):
-        raise DataFileError(f"{name} is {kind}, whose columns have no names to leave out by.")
+    if kind in (Format.csv, Format.parquet):
+        how = reading or Reading()
+        roles = Roles(target, labels, features, dict(types or {}), id_column, drop)
+        raw = (
+            read_csv(content, name, how, roles.expected)
+            if kind is Format.csv
+            else read_parquet(content, name)
+        )
+        return table_from_raw(raw, name, roles, how, drop_missing=drop_missing)
+    if drop or id_column is not None:
+        raise DataFileError(
+            f"{name} is {kind}, whose columns have no names to leave out or to identify rows by."
+        )
+    if reading not in (None, Reading()):
+        raise DataFileError(
+            f"{name} is {kind}, which has no text; leave out --missing, --decimal, --dates, "
+            "--header and --encoding."
+        )
     try:
-        if kind in (Format.csv, Format.parquet):
-            is_csv = kind is Format.csv
-            return table_from_frame(
-                read_csv(content, name, target) if is_csv else read_parquet(content, name),
-                name,
-                target=target,
-                labels=labels,
-                features=features,
-                drop=drop,
-                drop_missing=drop_missing,
-            )
         if kind is Format.npz:
             X, y = read_npz(content, name, target)
         elif kind is Format.svmlight:

@@ -14,7 +14,9 @@ from kmeans_kernel.data.tables._table import (
     Table,
     complete_rows,
     labels_from_array,
+    note_unlabelled,
     quoted_list,
+    refuse_large,
 )
 
 # Most bytes that the dense array of an svmlight file may take.
@@ -102,17 +104,25 @@ def read_idx_images(
 def table_from_arrays(
     X: npt.NDArray[Any], y: npt.NDArray[Any] | None, name: str, *, drop_missing: bool
 ) -> Table:
-    """Return the table of an array, whose features have no names."""
+    """Return the table of an array, whose features have no names.
+
+    Rows of a table without a label are left out, and missing features stay NaN unless such rows
+    are to be dropped; in images missing pixels are an error.
+    """
     unlabelled = np.zeros(len(X), dtype=bool)
     if y is not None and y.dtype.kind == "f":
         unlabelled = np.isnan(y)
-    rows = complete_rows(
-        X.reshape(len(X), -1),
-        unlabelled,
-        name,
-        lambda feature: f"feature {feature + 1}",
-        "the label",
-        drop_missing=drop_missing,
-    )
-    y = None if y is None else labels_from_array(y[rows], name)
-    return Table(X[rows], y, rows, len(X) - len(rows))
+    notes = note_unlabelled(unlabelled, name, "a label")
+    if X.ndim > 2 or drop_missing:
+        flat = X.reshape(len(X), -1)
+        rows = complete_rows(flat, unlabelled, name, _place, drop_missing=drop_missing)
+    else:
+        refuse_large(X, ~unlabelled, name, _place)
+        rows = np.flatnonzero(~unlabelled)
+    numbers = None if y is None or y.dtype.kind not in "iuf" else y[rows].astype(np.float64)
+    labels = None if y is None else labels_from_array(y[rows], name)
+    return Table(X[rows], labels, rows, int((~unlabelled).sum()) - len(rows), numbers, notes=notes)
+
+
+def _place(feature: int) -> str:
+    return f"feature {feature + 1}"

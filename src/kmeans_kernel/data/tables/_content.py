@@ -11,6 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
+from kmeans_kernel.data.tables._csv._text import wide_encoding
 from kmeans_kernel.data.tables._table import DataFileError
 
 # Progress callback: bytes read so far, and total bytes or None if unknown.
@@ -32,10 +33,25 @@ class Format(StrEnum):
 
 
 SUFFIXES: dict[str, Format] = {
-    ".csv": Format.csv, ".parquet": Format.parquet, ".pq": Format.parquet, ".npz": Format.npz,
-    ".svm": Format.svmlight, ".svmlight": Format.svmlight, ".libsvm": Format.svmlight,
-    ".idx": Format.idx,
+    ".csv": Format.csv, ".tsv": Format.csv, ".tab": Format.csv, ".parquet": Format.parquet,
+    ".pq": Format.parquet, ".npz": Format.npz, ".svm": Format.svmlight,
+    ".svmlight": Format.svmlight, ".libsvm": Format.svmlight, ".idx": Format.idx,
 }  # fmt: skip
+
+# First bytes of files that are called CSV or have no suffix: what they are, and what to do.
+_OTHER_PROGRAMS = (
+    (rb"\xd0\xcf\x11\xe0", "a spreadsheet of an old Excel", "save the sheet as CSV"),
+    (rb"<(!doctype )?html", "a web page", "download the file that it links to"),
+    (rb"<table", "a web page", "save its table as CSV"),
+    (rb"<\?xml", "XML", "convert it to CSV"),
+    (rb"\{\s*\"|\[\s*[\[{]", "JSON", "convert it to CSV"),
+    (rb"%pdf-", "a PDF document", "convert its table to CSV"),
+    (rb"(%[^\n]*\n\s*)*@relation", "an ARFF file", "convert it to CSV"),
+    (rb"sqlite format 3", "a database", "export its table as CSV"),
+    (rb"bzh\d", "compressed with bzip2", "decompress it"),
+    (rb"\xfd7zxz", "compressed with xz", "decompress it"),
+    (rb"\x28\xb5\x2f\xfd", "compressed with zstd", "decompress it"),
+)
 
 
 def read_content(source: str | Path, on_bytes: OnBytes | None) -> tuple[bytes, str]:
@@ -79,11 +95,14 @@ def detect_format(name: str, content: bytes) -> Format:
     """Detect the format from the suffix of the name, else from the first bytes.
 
     Text of unknown suffix is svmlight if its first line reads "label index:value …", else CSV.
+    Raises `DataFileError` for files of other programs that are called CSV.
     """
-    path = Path(name.removesuffix(".gz"))
-    if path.suffix in SUFFIXES:
-        return SUFFIXES[path.suffix]
+    kind = SUFFIXES.get(Path(name.removesuffix(".gz")).suffix.lower())
     start = content[:4096]
+    if kind in (None, Format.csv):
+        _refuse_other_programs(name, start)
+    if kind is not None:
+        return kind
     if start[:4] == b"PAR1":
         return Format.parquet
     if start[:4] == b"PK\x03\x04":  # NPZ is a ZIP archive
@@ -91,6 +110,8 @@ def detect_format(name: str, content: bytes) -> Format:
     # IDX: two zero bytes, then the code of the data type.
     if start[:2] == b"\0\0" and len(start) > 4 and start[2] in (8, 9, 11, 12, 13, 14):
         return Format.idx
+    if start[:2] in (b"\xff\xfe", b"\xfe\xff") or wide_encoding(start) is not None:  # UTF-16
+        return Format.csv
     if b"\0" in start:
         raise DataFileError(
             f"{name} is binary and of no known format; {', '.join(Format)} can be read. Name the "
@@ -99,3 +120,16 @@ def detect_format(name: str, content: bytes) -> Format:
     first = start.strip().splitlines()[0]
     is_sparse = re.fullmatch(rb"\S+(\s+\d+:\S+)+(\s*#.*)?", first.strip())
     return Format.svmlight if is_sparse else Format.csv
+
+
+def _refuse_other_programs(name: str, start: bytes) -> None:
+    """Raise `DataFileError` for the first bytes of a file that is none of our formats."""
+    text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
+    found = [one for one in _OTHER_PROGRAMS if re.match(one[0], text, re.IGNORECASE)]
+    if start[:4] == b"PK\x03\x04" and b".npy" not in start:
+        is_workbook = any(part in start for part in (b"xl/", b"[Content_Types].xml", b"mimetype"))
+        sheet = (b"", "a spreadsheet", "save the sheet as CSV")
+        found = [sheet if is_workbook else (b"", "a ZIP archive", "unpack it")]
+    if found:
+        _, what, remedy = found[0]
+        raise DataFileError(f"{name} is {what}, which cannot be read; {remedy} first.")

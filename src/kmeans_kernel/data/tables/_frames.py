@@ -1,27 +1,65 @@
-"""Conversion of polars frames to tables: feature columns as float64, and labels."""
+"""Conversion of polars frames to tables: features with their types, labels, identifiers."""
 
 from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from kmeans_kernel.data.tables._columns._missing import without_markers
+from kmeans_kernel.data.tables._columns._problems import Problems
+from kmeans_kernel.data.tables._columns._types import type_columns
+from kmeans_kernel.data.tables._csv._reader import RawTable
 from kmeans_kernel.data.tables._table import (
     DataFileError,
+    Reading,
     Table,
-    complete_rows,
     first_line,
     labels_from_array,
     labels_from_text,
+    note_unlabelled,
     quoted_list,
 )
 
+# Name that pandas gives the row index of a frame without one of its own in Parquet.
+_PANDAS_INDEX = "__index_level_0__"
 
-def read_parquet(content: bytes, name: str) -> Any:
+
+@dataclass(frozen=True)
+class Roles:
+    """What the columns of a file are for.
+
+    Attributes
+    ----------
+    target : name of the column of labels
+    labels : True requires labels, False ignores them, None reads them if `target` is given
+    features : names of the features, in this order; None for all columns that have no other role
+    kinds : kinds of features by name, see `read_table`
+    id_column : name of the column that identifies rows
+    drop : names of columns to leave out
+    """
+
+    target: str | None = None
+    labels: bool | None = None
+    features: Sequence[str] | None = None
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    id_column: str | None = None
+    drop: Sequence[str] = ()
+
+    @property
+    def expected(self) -> set[str]:
+        """The names that columns of the file should have."""
+        named = [*(self.features or ()), *self.drop, *self.kinds, self.target, self.id_column]
+        return {one for one in named if one is not None}
+
+
+def read_parquet(content: bytes, name: str) -> RawTable:
+    """Read Parquet into a frame."""
     import polars as pl
 
     try:
@@ -30,118 +68,161 @@ def read_parquet(content: bytes, name: str) -> Any:
         raise DataFileError(f"{name} could not be read as parquet: {first_line(error)}") from error
     if len(frame) == 0:
         raise DataFileError(f"{name} has columns and no rows.")
-    return frame
+    return RawTable(frame)
 
 
-def table_from_frame(
-    frame: Any,
-    name: str,
-    *,
-    target: str | None,
-    labels: bool | None,
-    features: Sequence[str] | None,
-    drop: Sequence[str],
-    drop_missing: bool,
+def table_from_raw(
+    raw: RawTable, name: str, roles: Roles, how: Reading, *, drop_missing: bool
 ) -> Table:
-    """Return the features and labels of a frame; see `read_table` for the options."""
-    if labels and target is None:
+    """Return the features, labels and identifiers of a file; see `read_table` for the options."""
+    if roles.labels and roles.target is None:
         raise DataFileError(
             f"say which column of {name} holds the labels, with --target; its columns are "
-            f"{quoted_list(frame.columns)}."
+            f"{quoted_list(raw.frame.columns)}."
         )
-    if labels is False:
-        drop = [*drop, *(column for column in frame.columns if column == target)]
-        target = None
-    chosen = _feature_columns(frame.columns, name, target, features, drop)
-    X = frame.select(_to_float64(frame[column], name) for column in chosen)
-    unlabelled = np.zeros(len(X), dtype=bool) if target is None else _is_missing(frame[target])
-    rows = complete_rows(
-        X.to_numpy(),
-        unlabelled,
-        name,
-        lambda feature: f"column {chosen[feature]!r}",
-        f"column {target!r}",
-        drop_missing=drop_missing,
+    if roles.labels is False:
+        unused = [roles.target] if roles.target in raw.frame.columns else []
+        roles = replace(roles, target=None, drop=[*roles.drop, *filter(None, unused)])
+    chosen, notes = _feature_columns(raw.frame, name, roles)
+    target = roles.target
+    frame = without_markers(raw.frame, how.missing)
+    labels = raw.frame if raw.separator is None else frame  # "NA" in Parquet is a word
+    problems = Problems(name, frame, are_fixed=roles.features is not None, ignored=target)
+    unread = [column for column in chosen if roles.kinds.get(column) == "drop"]
+    wanted = [*(one for one in chosen if one not in unread), *filter(None, [target])]
+    typed = type_columns(frame, wanted, problems, how, roles.kinds, raw.separator or ",")
+    problems.raise_any()
+    typed |= {column: _nothing(column, len(frame)) for column in unread}
+    label = None if target is None else labels[target]
+    rows, n_dropped, left_out = _rows_to_keep(typed, label, chosen, name, drop_missing=drop_missing)
+    return Table(
+        _frame_of(typed, chosen)[rows],
+        None if label is None else labels_from_column(label.gather(rows), name),
+        rows,
+        n_dropped,
+        None if label is None else _as_numbers(typed[label.name].gather(rows)),
+        None if roles.id_column is None else raw.frame[roles.id_column].gather(rows),
+        (*raw.notes, *notes, *problems.notes, *left_out),
     )
-    y = None if target is None else labels_from_column(frame[target].gather(rows), name)
-    return Table(X[rows], y, rows, len(X) - len(rows))
 
 
-def _feature_columns(
-    columns: Sequence[str],
-    name: str,
-    target: str | None,
-    features: Sequence[str] | None,
-    drop: Sequence[str],
-) -> Sequence[str]:
-    """Return the names of the feature columns: `features`, else all but target and dropped ones."""
-    named = [column for column in (target, *drop) if column is not None]
-    absent = [column for column in (*named, *(features or ())) if column not in columns]
-    if absent:
-        raise DataFileError(
-            f"{name} has no column {absent[0]!r}; its columns are {quoted_list(columns)}."
-        )
-    if features is not None:
-        needed = [column for column in named if column in features]
+def _feature_columns(frame: Any, name: str, roles: Roles) -> tuple[Sequence[str], tuple[str, ...]]:
+    """Return the names of the features, and notes: `features`, else the columns without a role."""
+    unread = [column for column, kind in roles.kinds.items() if kind == "drop"]
+    named = [one for one in (roles.target, roles.id_column, *roles.drop) if one is not None]
+    if roles.features is not None:
+        read = [column for column in roles.features if column not in unread]
+        _refuse_absent([*named, *read], frame.columns, name)
+        needed = [column for column in read if column in (roles.target, *roles.drop)]
         if needed:
             raise DataFileError(
                 f"the model needs the column {needed[0]!r} as a feature; it can be neither left "
                 "out nor the target."
             )
-        return features
-    chosen = [column for column in columns if column not in named]
-    nameless = [column for column in chosen if re.fullmatch(r"unnamed_\d+", column)]
-    if nameless:
-        raise DataFileError(
-            f"column {nameless[0].removeprefix('unnamed_')} of {name} has no name; if it is no "
-            f"feature, such as a row number, leave it out with --drop {nameless[0]}, else give it "
-            "a name."
-        )
+        return roles.features, ()
+    _refuse_absent([*named, *roles.kinds], frame.columns, name)
+    named += unread
+    chosen = [column for column in frame.columns if column not in named]
+    counting = [column for column in chosen if _counts_rows(frame, column)]
+    empty = [column for column in chosen if _is_empty(frame[column])]
+    chosen = [column for column in chosen if column not in (*counting, *empty)]
     if not chosen:
-        raise DataFileError(f"{name} has no column of features beside {quoted_list(named)}.")
-    return chosen
+        beside = f" beside {quoted_list(named)}" if named else ", only empty ones"
+        raise DataFileError(f"{name} has no column of features{beside}.")
+    unnamed = [column for column in chosen if re.fullmatch(r"unnamed_\d+", column)]
+    notes = []
+    if counting:
+        notes.append(f"the first column of {name}, which counts the rows, was left out.")
+    if empty:
+        notes.append(f"columns of {name} without any value were left out: {quoted_list(empty)}.")
+    if unnamed:
+        notes.append(
+            f"columns of {name} without a name are features called {quoted_list(unnamed)}; "
+            "leave them out with --drop if they are none."
+        )
+    return chosen, tuple(notes)
 
 
-def _to_float64(column: Any, name: str) -> Any:
-    """Return a column as float64 with nulls for NaN; raise `DataFileError` if it is not numeric.
+def _refuse_absent(wanted: Iterable[str], columns: Sequence[str], name: str) -> None:
+    """Raise DataFileError if the file lacks columns."""
+    absent = [column for column in dict.fromkeys(wanted) if column not in columns]
+    if absent:
+        what = "column" if len(absent) == 1 else "columns"
+        raise DataFileError(
+            f"{name} has no {what} {quoted_list(absent)}; its columns are {quoted_list(columns)}."
+        )
 
-    Text that reads as numbers, or as true and false, is converted.
-    """
+
+def _counts_rows(frame: Any, column: str) -> bool:
+    """Return whether a column is the first, has no name, and counts the rows from 0 or from 1."""
     import polars as pl
 
-    kind = column.dtype
-    if column.null_count() == len(column):
-        return column.cast(pl.Float64, strict=False)
-    if kind in (pl.String, pl.Categorical, pl.Enum):
-        text = column.cast(pl.String)
-        lowered = text.str.to_lowercase()
-        if lowered.drop_nulls().is_in(["true", "false"]).all():
-            return (lowered == "true").cast(pl.Float64).alias(column.name)
-        numbers = text.cast(pl.Float64, strict=False)
-        wrong = (numbers.is_null() & text.is_not_null()).arg_true()
-        if len(wrong):
-            raise DataFileError(_text_message(column.name, name, text[wrong[0]], wrong[0]))
-        return numbers.fill_nan(None)
-    if not (kind.is_numeric() or kind == pl.Boolean):
-        raise DataFileError(
-            f"the column {column.name!r} of {name} holds {str(kind).split('(')[0].lower()}, not "
-            f"numbers; encode it as numbers first, or leave it out with --drop {column.name!r}."
-        )
-    return column.cast(pl.Float64).fill_nan(None)
+    if column == _PANDAS_INDEX:
+        return True
+    if column != "unnamed_1" or frame.columns[0] != column:
+        return False
+    numbers = frame[column].cast(pl.Int64, strict=False)
+    first = numbers[0]
+    return first in (0, 1) and numbers.equals(pl.int_range(first, first + len(frame), eager=True))
 
 
-def _text_message(column: str, name: str, value: str, row: int) -> str:
-    problem = f"the column {column!r} of {name} holds text, {value!r} in data row {row + 1}"
-    if re.fullmatch(r"-?\d+,\d+", value):  # decimal comma
-        return f"{problem}; write numbers with a point."
-    return f"{problem}; encode it as numbers first, or leave it out with --drop {column!r}."
+def _is_empty(column: Any) -> bool:
+    import polars as pl
+
+    if column.dtype == pl.String:
+        if (column[0] or "").strip():
+            return False
+        column = column.str.strip_chars().replace("", None)
+    return bool(column.null_count() == len(column))
 
 
-def _is_missing(column: Any) -> npt.NDArray[np.bool_]:
+def _rows_to_keep(
+    typed: Mapping[str, Any], labels: Any, chosen: Sequence[str], name: str, *, drop_missing: bool
+) -> tuple[npt.NDArray[np.intp], int, tuple[str, ...]]:
+    """Return the rows with a label, and without missing features if these are to be dropped.
+
+    Returns
+    -------
+    the indices of the rows; the number of rows dropped for missing features; notes
+    """
+    labelled = np.ones(len(typed[chosen[0]]), dtype=bool)
+    notes: tuple[str, ...] = ()
+    if labels is not None:
+        labelled = ~is_missing(labels)
+        notes = note_unlabelled(~labelled, name, f"a label in the column {labels.name!r}")
+    keep = labelled.copy()
+    for column in chosen if drop_missing else ():
+        keep &= typed[column].is_not_null().to_numpy()
+    if not keep.any():
+        raise DataFileError(f"every row of {name} has a missing value; leave out --drop-missing.")
+    return np.flatnonzero(keep), int(labelled.sum() - keep.sum()), notes
+
+
+def _nothing(name: str, n_rows: int) -> Any:
+    """Return a column of missing values, for one that a model does not look at."""
+    import polars as pl
+
+    return pl.Series(name, [None] * n_rows, dtype=pl.String)
+
+
+def _frame_of(typed: Mapping[str, Any], chosen: Sequence[str]) -> Any:
+    import polars as pl
+
+    return pl.DataFrame({column: typed[column] for column in chosen})
+
+
+def is_missing(column: Any) -> npt.NDArray[np.bool_]:
     missing = column.is_null()
     if column.dtype.is_float():
         missing = missing | column.is_nan().fill_null(True)
     return np.asarray(missing.to_numpy())
+
+
+def _as_numbers(column: Any) -> npt.NDArray[np.float64] | None:
+    """Return labels as numbers, None if one of them is none."""
+    if not column.dtype.is_numeric() or column.null_count():
+        return None
+    return np.asarray(column.to_numpy(), dtype=np.float64)
 
 
 def labels_from_column(column: Any, name: str) -> npt.NDArray[Any]:

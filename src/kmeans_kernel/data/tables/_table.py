@@ -5,17 +5,40 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 # Squared distances sum squares of values: beyond about 1e154 a square overflows float64.
-_LARGEST_NUMBER = 1e150
+LARGEST_NUMBER = 1e150
+
+# Most features that are told of one by one.
+_MOST_TOLD = 12
 
 
 class DataFileError(ValueError):
     """Raised for a file without a usable table; the message is one sentence for the user."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a file is to be read where it does not say so itself.
+
+    Attributes
+    ----------
+    encoding : name of the encoding of text
+    header : whether the first row has the names of the columns
+    decimal : "point" or "comma", the decimal mark of all numbers
+    dates : "day-first" or "month-first", the order in dates such as 01/02/2020
+    missing : texts that stand for a missing value, beside the usual ones
+    """
+
+    encoding: str | None = None
+    header: bool | None = None
+    decimal: Literal["point", "comma"] | None = None
+    dates: Literal["day-first", "month-first"] | None = None
+    missing: Sequence[str] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,16 +47,28 @@ class Table:
 
     Attributes
     ----------
-    X : a polars frame of numbers, an array (n, d), or images (n, height, width)
+    X : a polars frame with columns of Int64, Float64, Boolean, String, Date or Datetime, in which
+        null is a missing value; an array (n, d); or images (n, height, width)
     y : (n,) labels, or None
-    rows : (n,) index of each row in the file, from 0; rows with missing values may be left out
+    rows : (n,) index of each row in the file, from 0; rows without a label are left out
     n_dropped : number of rows left out for missing values
+    y_numbers : (n,) the labels as numbers, or None if they are none or are to be categories
+    ids : polars series of the identifiers of the rows, or None
+    notes : sentences that say what was taken for granted
     """
 
     X: Any
     y: npt.NDArray[Any] | None
     rows: npt.NDArray[np.intp]
     n_dropped: int = 0
+    y_numbers: npt.NDArray[np.float64] | None = None
+    ids: Any = None
+    notes: Sequence[str] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the features; none for an array."""
+        return list(getattr(self.X, "columns", ()))
 
     @property
     def are_images(self) -> bool:
@@ -46,43 +81,70 @@ def complete_rows(
     unlabelled: npt.NDArray[np.bool_],
     name: str,
     feature_place: Callable[[int], str],
-    label_place: str,
     *,
     drop_missing: bool,
 ) -> npt.NDArray[np.intp]:
-    """Return the indices of the rows without missing values.
+    """Return the indices of the rows with a label and all features.
 
-    Raises `DataFileError` for missing values unless `drop_missing`, and always for values that are
-    infinite or too large.
+    Raises `DataFileError` for missing features unless `drop_missing`, and always for values that
+    are infinite or too large.
 
     Parameters
     ----------
     numbers : (n, d) features, NaN where a value is missing
     unlabelled : (n,) True where the label is missing
     feature_place : maps the index of a feature to its name in error messages
-    label_place : name of the label in error messages
     """
-    absent = np.isnan(numbers)
-    missing = absent.any(axis=1) | unlabelled
+    absent = np.isnan(numbers) & ~unlabelled[:, None]
+    missing = absent.any(axis=1)
     if missing.any() and not drop_missing:
         count, row = int(missing.sum()), int(missing.argmax())
         subject = "1 row has" if count == 1 else f"{count} rows have"
-        place = feature_place(int(absent[row].argmax())) if absent[row].any() else label_place
         raise DataFileError(
             f"{subject} a missing value among the {len(missing)} of {name}, the first in data row "
-            f"{row + 1}, {place}; fill them, or leave such rows out with --drop-missing."
+            f"{row + 1}, {feature_place(int(absent[row].argmax()))}; fill them, or leave such rows "
+            "out with --drop-missing."
         )
-    if missing.all():
+    keep = ~(missing | unlabelled)
+    if not keep.any():
         raise DataFileError(f"every row of {name} has a missing value; fill them first.")
-    too_large = np.argwhere((np.abs(numbers) > _LARGEST_NUMBER) & ~missing[:, None])
-    if len(too_large):
-        row, feature = too_large[0].tolist()
+    refuse_large(numbers, keep, name, feature_place)
+    return np.flatnonzero(keep)
+
+
+def note_unlabelled(unlabelled: npt.NDArray[np.bool_], name: str, label: str) -> tuple[str, ...]:
+    """Return a note of the rows without a label; raise `DataFileError` if none has one."""
+    count = int(unlabelled.sum())
+    if count == len(unlabelled):
+        raise DataFileError(f"no row of {name} has {label}.")
+    left_out = "1 row was" if count == 1 else f"{count} rows were"
+    return (f"{left_out} left out of {name}, without {label}.",) if count else ()
+
+
+def refuse_large(
+    numbers: npt.NDArray[Any],
+    rows: npt.NDArray[np.bool_],
+    name: str,
+    feature_place: Callable[[int], str],
+) -> None:
+    """Raise `DataFileError`, one for all features, if numbers are infinite or too large.
+
+    Parameters
+    ----------
+    rows : (n,) True for the rows that are looked at
+    """
+    large = (np.abs(numbers) > LARGEST_NUMBER) & rows[:, None]
+    found = np.flatnonzero(large.any(axis=0)).tolist()
+    if not found:
+        return
+    told = []
+    for feature in found[:_MOST_TOLD]:
+        row = int(large[:, feature].argmax())
         value = float(numbers[row, feature])
-        problem = "infinite" if np.isinf(value) else f"{value:g}, too large to be used"
-        raise DataFileError(
-            f"data row {row + 1} of {name} is {problem} in {feature_place(feature)}; replace it."
-        )
-    return np.flatnonzero(~missing)
+        problem = "is infinite" if np.isinf(value) else f"is {value:g}, too large to be used,"
+        told.append(f"{feature_place(feature)} {problem} in data row {row + 1}")
+    more = f", and {len(found) - _MOST_TOLD} more are" if len(found) > _MOST_TOLD else ""
+    raise DataFileError(f"numbers of {name} cannot be used: {', '.join(told)}{more}; replace them.")
 
 
 def labels_from_array(y: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
@@ -103,6 +165,26 @@ def labels_from_text(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if all(re.fullmatch(r"(0|-?[1-9]\d{0,17})(\.0+)?", label) for label in np.unique(labels)):
         return np.array([int(label.partition(".")[0]) for label in labels.tolist()], dtype=np.int64)
     return labels
+
+
+def is_continuous(numbers: npt.NDArray[Any], n_rows: int | None = None) -> bool:
+    """Return whether labels are measurements of a quantity, rather than names of classes.
+
+    Fractions are when there are more than 20 of them, whole numbers when there are more than 100
+    and a class has fewer than ten rows on average; in either case also when there are more than a
+    few and a class has fewer than two rows.
+
+    Parameters
+    ----------
+    numbers : labels, or the distinct ones
+    n_rows : number of rows; by default that of labels
+    """
+    n_rows = len(numbers) if n_rows is None else n_rows
+    distinct = np.unique(numbers)
+    count = len(distinct)
+    if (distinct == np.rint(distinct)).all():
+        return (count > 100 and 10 * count > n_rows) or (count > 20 and 2 * count > n_rows)
+    return count > 20 or (count > 5 and 2 * count > n_rows)
 
 
 def quoted_list(names: Sequence[str]) -> str:

@@ -1,0 +1,124 @@
+"""What `fit` says of a model: its size, its held-out error, and what the columns were taken for."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from rich.text import Text
+
+from kmeans_kernel.cli._output import err, note, out, write_json
+
+# Most names that are shown of the columns of one kind.
+_SHOWN = 6
+
+# What columns of a kind are called, one of them and several.
+_CALLED = {
+    "number": ("number", "numbers"), "category": ("category", "categories"),
+    "boolean": ("boolean", "booleans"), "date": ("date", "dates"),
+    "dropped": ("left out", "left out"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A fitted estimator, and the rows that it was trained on.
+
+    Attributes
+    ----------
+    estimator : the estimator
+    n_rows : number of rows
+    counts : the classes and the number of rows of each, None if they are not known
+    """
+
+    estimator: Any
+    n_rows: int
+    counts: tuple[npt.NDArray[Any], npt.NDArray[np.intp]] | None = None
+
+    def most_frequent(self) -> tuple[Any, float] | None:
+        """Return the class of most rows and the error of always guessing it, None if unknown."""
+        if self.counts is None:
+            return None
+        classes, counts = self.counts
+        return classes.tolist()[counts.argmax()], 1.0 - float(counts.max() / counts.sum())
+
+    def identifiers(self) -> list[str]:
+        """Return the columns that were left out since they name the rows."""
+        from kmeans_kernel.report._inspection import classifier_of
+
+        columns = getattr(classifier_of(self.estimator), "columns_", None) or ()
+        return [str(one.name) for one in columns if getattr(one, "reason", None) == "id"]
+
+    def columns(self) -> dict[str, list[str]]:
+        """Return the names of the columns by what they were taken for."""
+        from kmeans_kernel.report._inspection import classifier_of
+
+        names = {str(name) for name in getattr(self.estimator, "feature_names_in_", ())}
+        found: dict[str, list[str]] = {}
+        for one in getattr(classifier_of(self.estimator), "columns_", None) or ():
+            if str(one.name) in names:  # the features of images have no names
+                found.setdefault(str(one.kind), []).append(str(one.name))
+        return found
+
+
+def print_fit(
+    fitted: Fitted, output: Path, *, to_stderr: bool, as_json: bool, quiet: bool, verbose: bool
+) -> None:
+    """Print what was fitted, and to which file it was saved."""
+    from kmeans_kernel.report._inspection import classifier_of, describe
+
+    if verbose:
+        for stage, seconds in classifier_of(fitted.estimator).stage_seconds_.items():
+            err.print(f"{seconds:.2f} s for {stage}")
+    found = {"model": str(output), "rows": fitted.n_rows, **describe(fitted.estimator)}
+    most_frequent, columns = fitted.most_frequent(), fitted.columns()
+    identifiers = fitted.identifiers()
+    if identifiers and not quiet:
+        note(identifiers_note(identifiers))
+    if as_json and not to_stderr:
+        label, error = most_frequent or (None, None)
+        write_json({**found, "most_frequent_class": label, "most_frequent_error": error,
+                    "columns": columns})  # fmt: skip
+    elif not quiet:
+        lines = [
+            f"{fitted.n_rows} rows, {len(found['classes'])} classes, "
+            f"{found['representatives']} representatives; saved to {output}",
+            error_line(found["held_out_error"], most_frequent),
+            columns_line(columns),
+        ]
+        for line in filter(None, lines):
+            (err if to_stderr else out).print(Text(line))
+
+
+def identifiers_note(names: list[str]) -> str:
+    """Return what to say of columns that were left out since they name the rows."""
+    drop = " ".join(f"--drop {shlex.quote(name)}" for name in names)
+    keep = " ".join(f"--column-type {shlex.quote(name + '=category')}" for name in names)
+    which = f"{names[0]!r} has" if len(names) == 1 else f"{', '.join(map(repr, names))} have"
+    return (
+        f"{which} nearly as many values as there are rows, as identifiers have, and "
+        f"{'was' if len(names) == 1 else 'were'} left out; add {drop} to confirm it, or {keep}."
+    )
+
+
+def error_line(held_out: float | None, most_frequent: tuple[Any, float] | None) -> str:
+    """Return the held-out error beside that of always guessing the most frequent class."""
+    told = [] if held_out is None else [f"held-out error {100 * held_out:.2f} %"]
+    if most_frequent is not None:
+        label, error = most_frequent
+        told.append(f"always guessing {label!r}, the most frequent class: {100 * error:.2f} %")
+    return "; ".join(told)
+
+
+def columns_line(columns: dict[str, list[str]]) -> str:
+    """Return what the columns were taken for, such as 2 numbers: a, b; 1 date: when."""
+    told = []
+    for kind, names in columns.items():
+        shown = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+        called = _CALLED.get(kind, (kind, kind))[len(names) > 1]
+        told.append(f"{len(names)} {called}: {shown}")
+    return "; ".join(told)

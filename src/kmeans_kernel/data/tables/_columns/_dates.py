@@ -1,0 +1,174 @@
+"""Dates as people write them: 2020-01-31, 31.1.2020, 1/31/20 5:30 PM, 31-Jan-2020.
+
+01/02/2020 can be read in two ways: `date_orders` decides by the other values of the column, then
+by the other columns of the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+DateOrder: TypeAlias = Literal["day-first", "month-first"]
+
+ORDERS: tuple[DateOrder, ...] = ("day-first", "month-first")
+
+_SHORT_MONTH = (
+    r"(?:[Jj][Aa][Nn]|[Ff][Ee][Bb]|[Mm][Aa][Rr]|[Aa][Pp][Rr]|[Mm][Aa][Yy]|[Jj][Uu][NnLl]|"
+    r"[Aa][Uu][Gg]|[Ss][Ee][Pp]|[Oo][Cc][Tt]|[Nn][Oo][Vv]|[Dd][Ee][Cc])"
+)
+_MONTH = _SHORT_MONTH + "[a-z]*"
+
+# Patterns of the date, with the format of each; {day} and {month} stand in the order of the file.
+_FORMATS = {
+    r"\d{4}-\d{1,2}-\d{1,2}": "%Y-%m-%d",
+    r"\d{4}/\d{1,2}/\d{1,2}": "%Y/%m/%d",
+    r"\d{4}\.\d{1,2}\.\d{1,2}": "%Y.%m.%d",
+    r"\d{1,2}\.\d{1,2}\.\d{4}": "{a}.{b}.%Y",
+    r"\d{1,2}/\d{1,2}/\d{4}": "{a}/{b}/%Y",
+    r"\d{1,2}-\d{1,2}-\d{4}": "{a}-{b}-%Y",
+    r"\d{1,2}\.\d{1,2}\.\d{2}": "{a}.{b}.%y",
+    r"\d{1,2}/\d{1,2}/\d{2}": "{a}/{b}/%y",
+    r"\d{1,2}-\d{1,2}-\d{2}": "{a}-{b}-%y",
+    rf"\d{{1,2}}-{_MONTH}-\d{{4}}": "%d-%b-%Y",
+    rf"\d{{1,2}}-{_MONTH}-\d{{2}}": "%d-%b-%y",
+    rf"\d{{1,2}}\.? {_MONTH}\.?,? \d{{4}}": "%d %b %Y",
+    rf"{_MONTH}\.? \d{{1,2}},? \d{{4}}": "%b %d %Y",
+}
+
+# Values in which a first date is looked for.
+_LOOKED_AT = 100
+
+_TIME = (
+    r"(?:[T ]\s*(?<hour>\d{1,2}):(?<minute>\d{2})"
+    r"(?::(?<second>\d{2})(?:[.,](?<fraction>\d{1,9}))?)?"
+    r"\s*(?<half>[AaPp]\.?[Mm]\.?)?\s*(?<zone>Z|UTC|GMT|[+-]\d{2}:?\d{2}|[+-]\d{2})?)?"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Dates:
+    """A column of text with the dates in it, all in one format, maybe with times.
+
+    Attributes
+    ----------
+    text : polars series of text, null where a value is missing
+    pattern : the key of the format
+    """
+
+    text: Any
+    pattern: str
+
+    @cached_property
+    def readings(self) -> dict[DateOrder, Any]:
+        """The dates in each order of day and month; null where a value is none."""
+        orders = ORDERS if self._has_order else ORDERS[:1]
+        return {order: _read(self.text, self.pattern, order) for order in orders}
+
+    @cached_property
+    def counts(self) -> dict[DateOrder, int]:
+        """Number of dates in each order of day and month."""
+        return {order: len(dates) - dates.null_count() for order, dates in self.readings.items()}
+
+    @cached_property
+    def n_values(self) -> int:
+        """Number of values that are not missing."""
+        return len(self.text) - int(self.text.null_count())
+
+    @cached_property
+    def order(self) -> DateOrder | None:
+        """The order of day and month, None if the values do not tell, or there is no question."""
+        if not self._has_order:
+            return None
+        day_first, month_first = (self.counts[order] for order in ORDERS)
+        if day_first == month_first and r"\." not in self.pattern:
+            return None
+        # Where points separate the parts of a date, the day comes first.
+        return "day-first" if day_first >= month_first else "month-first"
+
+    @property
+    def is_ambiguous(self) -> bool:
+        """Whether the values are other dates in another order of day and month."""
+        if not self._has_order or self.order is not None:
+            return False
+        first, second = self.readings.values()
+        return not first.equals(second)
+
+    @property
+    def _has_order(self) -> bool:
+        return "{a}" in _FORMATS[self.pattern]
+
+
+def survey_dates(text: Any) -> Dates | None:
+    """Return the dates of a column of text, in the format of the first; None if it has none."""
+    for value in text.drop_nulls().head(_LOOKED_AT):
+        for pattern in _FORMATS:
+            if re.match(pattern + r"(?!\d)", value):
+                return Dates(text, pattern)
+    return None
+
+
+def date_orders(
+    columns: Mapping[str, Dates], given: DateOrder | None = None
+) -> tuple[dict[str, DateOrder], list[str]]:
+    """Return the order of day and month of each column, and the columns where it cannot be told."""
+    orders: dict[str, DateOrder] = {name: one.order or ORDERS[0] for name, one in columns.items()}
+    unsure = [name for name, one in columns.items() if one.is_ambiguous]
+    sure = {one.order for one in columns.values() if one.order is not None}
+    if given is None and len(sure) == 1:
+        (given,) = sure
+    if given is not None:
+        return orders | dict.fromkeys(unsure, given), []
+    return orders, unsure
+
+
+def read_dates(dates: Dates, order: DateOrder) -> Any:
+    """Return the dates, as Date if none has a time, else as Datetime in UTC."""
+    return dates.readings.get(order, dates.readings[ORDERS[0]])
+
+
+def _read(text: Any, pattern: str, order: DateOrder) -> Any:
+    """Return the dates of a format; null where a value is none."""
+    import polars as pl
+
+    first, second = ("%d", "%m") if order == "day-first" else ("%m", "%d")
+    form = _FORMATS[pattern].replace("{a}", first).replace("{b}", second)
+    parts = text.str.extract_groups(rf"^(?<day>{pattern}){_TIME}$").struct.unnest()
+    day = parts["day"]
+    if "%b" in form and " " in form:
+        day = day.str.replace_all(r"[.,]", "")
+    if "%b" in form:
+        day = day.str.replace(rf"({_SHORT_MONTH})[a-z]*", "${1}")
+    dates = day.str.to_date(form, strict=False)
+    if parts["hour"].null_count() == len(parts):
+        return dates
+    return parts.select(dates.alias("date"), pl.exclude("day")).select(_moment()).to_series()
+
+
+def _moment() -> Any:
+    """Return the expression of a date and time in UTC; null for times that are none."""
+    import polars as pl
+
+    hour, minute, second = (
+        pl.col(name).cast(pl.Int64).fill_null(0) for name in ("hour", "minute", "second")
+    )
+    half = pl.col("half").str.to_lowercase().str.slice(0, 1)
+    of_day = pl.when(half == "p").then(hour % 12 + 12).when(half == "a").then(hour % 12)
+    micros = pl.col("fraction").str.slice(0, 6).str.pad_end(6, "0").cast(pl.Int64).fill_null(0)
+    zone = pl.col("zone").str.replace(":", "")
+    offset = pl.when(zone.str.contains(r"^[+-]")).then(
+        zone.str.slice(0, 1).replace_strict({"+": 1, "-": -1}, default=1)
+        * (zone.str.slice(1, 2).cast(pl.Int64, strict=False) * 60
+           + zone.str.slice(3, 2).cast(pl.Int64, strict=False).fill_null(0))
+    )  # fmt: skip
+    moment = pl.col("date").cast(pl.Datetime("us")) + pl.duration(
+        hours=of_day.otherwise(hour),
+        minutes=minute - offset.fill_null(0),
+        seconds=second,
+        microseconds=micros,
+    )
+    valid = (hour < 24) & (minute < 60) & (second < 60) & (half.is_null() | hour.is_between(1, 12))
+    return pl.when(valid.fill_null(value=True)).then(moment)

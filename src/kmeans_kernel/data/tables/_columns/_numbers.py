@@ -1,0 +1,226 @@
+"""Numbers as people write them: decimal commas, thousands separators, currencies, per cent.
+
+A value such as 1,234 or 1.234 can be read in two ways. `read_numbers` reads a column with a given
+decimal mark; `Survey` tells with which marks all values of a column can be read, which is the
+evidence from which `decimal_marks` decides for all columns of a file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+DecimalMark: TypeAlias = Literal["point", "comma"]
+
+MARKS: tuple[DecimalMark, ...] = ("point", "comma")
+
+# Integers beyond this are not all float64 numbers; longer ones are identifiers, not quantities.
+_LARGEST_INTEGER = 2**53
+
+_EXPONENT = r"(?:[eE][+-]?\d+)?"
+
+
+def _pattern(mark: str, group: str) -> str:
+    """Return the pattern of numbers with a decimal mark and a thousands separator beside spaces.
+
+    Groups have three digits, and those of India two before the last. A plus sign before groups is
+    that of a telephone number.
+    """
+    grouped = "|".join(
+        [rf"[1-9]\d{{0,2}}(?:{group}\d{{3}})+", r"[1-9]\d{0,2}(?:[ ]\d{3})+",
+         r"[1-9]\d{0,2}(?:'\d{3})+", rf"[1-9]\d?(?:{group}\d{{2}})+{group}\d{{3}}"]
+    )  # fmt: skip
+    plain = rf"[+-]?(?:\d+(?:{mark}\d*)?|{mark}\d+){_EXPONENT}"
+    return rf"^(?:{plain}|-?(?:{grouped})(?:{mark}\d*)?)$"
+
+
+_PATTERNS: dict[DecimalMark, str] = {
+    "point": _pattern(r"\.", ","), "comma": _pattern(",", r"\."),
+}  # fmt: skip
+
+_UNITS = (
+    r"[$€£¥₹₩₽₺₪₫₴฿%‰]|(?:US|R|A|C|NZ|HK|S)\$|USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|SEK|NOK|DKK|PLN|"
+    r"CZK|BRL|MXN|ZAR|RUB|TRY|Fr\.|kr\.?|Kč|zł"
+)
+_FIRST_UNIT = re.compile(rf"[-+(]?\s*({_UNITS})\s*[-+]?[\d.,]|\d[.,]?\s*({_UNITS})\)?-?")
+
+# Minus signs, apostrophes and spaces of typography, and their counterparts on a keyboard.
+_TYPOGRAPHY = {"\u2212": "-", "\u2019": "'", "\u00a0": " ", "\u202f": " ", "\u2009": " "}
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """A column of text with the decimal marks that its values can be read with.
+
+    Attributes
+    ----------
+    text : polars series of text, null where a value is missing
+    body : the values without a common unit, with the sign in front
+    plain : the numbers, if all values are numbers with a decimal point without any thousands
+    """
+
+    text: Any
+    body: Any
+    plain: Any = None
+
+    @classmethod
+    def of(cls, text: Any) -> Survey:
+        """Return the survey of a column of text."""
+        return cls(text, _without_signs(_without_unit(_typed(text))))
+
+    @cached_property
+    def accepted(self) -> dict[DecimalMark, Any]:
+        """Which values can be read with each mark; null where a value is missing."""
+        return {mark: self.body.str.contains(_PATTERNS[mark]) for mark in MARKS}
+
+    @cached_property
+    def counts(self) -> dict[DecimalMark, int]:
+        """Number of values that can be read with each mark."""
+        return {mark: int(found.sum()) for mark, found in self.accepted.items()}
+
+    @cached_property
+    def n_values(self) -> int:
+        """Number of values that are not missing."""
+        return len(self.text) - int(self.text.null_count())
+
+    @cached_property
+    def mark(self) -> DecimalMark | None:
+        """The mark with which all numbers can be read; None if with either, or with neither."""
+        marks = [mark for mark in MARKS if self.counts[mark] == int(self.is_number.sum())]
+        return marks[0] if len(marks) == 1 else None
+
+    @cached_property
+    def is_ambiguous(self) -> bool:
+        """Whether the values can be read with either mark, and are other numbers then."""
+        if self.mark is not None or self.has_mixed_marks:
+            return False
+        return bool(self.body.filter(self.is_number).str.contains("[.,]").any())
+
+    @cached_property
+    def has_mixed_marks(self) -> bool:
+        """Whether some numbers can be read with one mark only and some with the other only."""
+        return max(self.counts.values()) < int(self.is_number.sum())
+
+    @cached_property
+    def has_commas(self) -> bool:
+        """Whether a value has a comma."""
+        return bool(self.body.str.contains(",", literal=True).any())
+
+    @cached_property
+    def has_points(self) -> bool:
+        """Whether a value has a point."""
+        return bool(self.body.str.contains(".", literal=True).any())
+
+    @cached_property
+    def is_number(self) -> Any:
+        """Which values can be read with one of the marks."""
+        point, comma = (self.accepted[mark].fill_null(value=False) for mark in MARKS)
+        return point | comma
+
+
+def is_code(text: Any) -> bool:
+    """Return whether values are digits with leading zeros, or whole and too long to be exact."""
+    import polars as pl
+
+    if text.str.contains(r"^[+-]?0\d+$").any():
+        return True
+    long = text.filter(text.str.contains(r"^[+-]?\d{16,}$"))
+    if not len(long) or not text.drop_nulls().str.contains(r"^[+-]?\d+$").all():
+        return False
+    values = long.cast(pl.Int64, strict=False)
+    return bool(values.null_count() or (values.abs() > _LARGEST_INTEGER).any())
+
+
+def decimal_marks(
+    surveys: Mapping[str, Survey], separator: str, given: DecimalMark | None = None
+) -> tuple[dict[str, DecimalMark], list[str]]:
+    """Return the decimal mark of each column, and the columns whose mark cannot be told.
+
+    A column that can be read with one mark only is evidence for the file, unless another one has
+    the other mark. Without evidence, 1,234 is a number with thousands where commas separate the
+    values, and 1.234 one with decimals where they are not separated by semicolons, as they are in
+    countries with a decimal comma.
+    """
+    sure = {name: one.mark for name, one in surveys.items() if one.mark is not None}
+    unsure = [name for name, one in surveys.items() if one.is_ambiguous]
+    marks: dict[str, DecimalMark] = {name: sure.get(name, "point") for name in surveys}
+    if given is None and len(set(sure.values())) == 1:
+        (given,) = set(sure.values())
+    if given is not None:
+        return marks | dict.fromkeys(unsure, given), []
+    if not sure:
+        unsure = [one for one in unsure if not _is_point_by_default(surveys[one], separator)]
+    return marks, unsure
+
+
+def _is_point_by_default(survey: Survey, separator: str) -> bool:
+    if survey.has_commas and survey.has_points:
+        return False
+    return separator == "," if survey.has_commas else separator != ";"
+
+
+def read_numbers(survey: Survey, mark: DecimalMark) -> Any:
+    """Return the values as Int64 if all are whole, else as Float64; null where one is no number.
+
+    Whole numbers beyond Int64 are Float64.
+    """
+    import polars as pl
+
+    if survey.plain is not None and mark == "point":
+        return survey.plain
+    groups, decimal = (",", ".") if mark == "point" else (".", ",")
+    is_number = survey.accepted[mark].fill_null(value=False)
+    body = survey.body.zip_with(is_number, pl.Series([None], dtype=pl.String))
+    plain = body.str.replace_many([groups, " ", "'"], ["", "", ""])
+    whole = plain.cast(pl.Int64, strict=False)
+    if whole.null_count() == plain.null_count():
+        return whole
+    return plain.str.replace(decimal, ".", literal=True).cast(pl.Float64, strict=False)
+
+
+def plain_numbers(text: Any) -> Any | None:
+    """Return text that is numbers with a decimal point or whole ones as such, None if it is not."""
+    import polars as pl
+
+    for kind in (pl.Int64, pl.Float64):
+        numbers = text.cast(kind, strict=False)
+        if numbers.null_count() == text.null_count():
+            return numbers
+    return None
+
+
+def _typed(text: Any) -> Any:
+    """Return text with the signs and spaces of a keyboard."""
+    return text.str.replace_many(list(_TYPOGRAPHY), list(_TYPOGRAPHY.values()))
+
+
+def _without_unit(text: Any) -> Any:
+    """Return text without the currency or per cent sign that all its values with a digit have."""
+    numeric = text.filter(text.str.contains(r"\d"))
+    found = _FIRST_UNIT.search(numeric[0]) if len(numeric) else None
+    if found is None:
+        return text
+    unit = re.escape(found[1] or found[2])
+    before, after = rf"^([-+(]?)\s*{unit}\s*([-+]?)", rf"\s*{unit}(\)?-?)$"
+    if numeric.str.contains(before).all():
+        return text.str.replace(before, "${1}${2}")
+    return text.str.replace(after, "${1}") if numeric.str.contains(after).all() else text
+
+
+def _without_signs(text: Any) -> Any:
+    """Return text with negative numbers as -5 where accounting writes (5) or 5-.
+
+    Only where no value has a minus sign in front, and some have none behind: else brackets or
+    dashes may mean something else.
+    """
+    values = text.drop_nulls()
+    if values.str.starts_with("-").any():
+        return text
+    for pattern in (r"^\((.*\d[.,]?)\)$", r"^(.*\d[.,]?)-$"):
+        negative = values.str.contains(pattern)
+        if negative.any() and not negative.all():
+            return text.str.replace(pattern, "-${1}")
+    return text

@@ -1,0 +1,195 @@
+"""What is in the way of reading columns, collected and told at once, with the options that help."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kmeans_kernel.data.tables._columns._numbers import MARKS, Survey, read_numbers
+from kmeans_kernel.data.tables._table import LARGEST_NUMBER, DataFileError
+
+# Most words of a column that are proposed as markers of missing values: of a column that could be
+# a category instead, and of one that cannot, since the model knows it as numbers.
+_FEW_WORDS, _MOST_WORDS = 3, 10
+
+# Most columns that are told of one by one.
+_MOST_TOLD = 12
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Why a column cannot be read, and what helps.
+
+    Attributes
+    ----------
+    column : name of the column
+    told : what is wrong, as a predicate
+    options : options of the command line that help
+    choice : two values of an option, of which the user has to choose
+    """
+
+    column: str
+    told: str
+    options: tuple[str, ...] = ()
+    choice: str = ""
+
+
+class Problems:
+    """Problems and notes of the columns of a file.
+
+    Parameters
+    ----------
+    file : name of the file
+    columns : polars series by name; text without markers of missing values
+    are_fixed : whether the kinds of columns are those of a model, and none can be left out
+    ignored : name of a column, such as the labels, that may hold anything
+    """
+
+    def __init__(
+        self, file: str, columns: Any, *, are_fixed: bool = False, ignored: str | None = None
+    ) -> None:
+        self.file, self.columns, self.are_fixed, self.ignored = file, columns, are_fixed, ignored
+        self._found: list[Problem] = []
+        self._notes: list[str] = []
+        self._markers: dict[str, list[str]] = {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences that say what was taken for granted."""
+        told = [
+            f"{word!r} was read as a missing value in {_listed(names)}."
+            for word, names in self._markers.items()
+        ]
+        return (*self._notes, *told)
+
+    def raise_any(self) -> None:
+        """Raise `DataFileError`, one for all columns, if there are problems."""
+        found = self._found
+        if not found:
+            return
+        told = [f"{one.column!r} {one.told}" for one in found[:_MOST_TOLD]]
+        more = f", and {len(found) - _MOST_TOLD} more" if len(found) > _MOST_TOLD else ""
+        subject = "a column" if len(found) == 1 else f"{len(found)} columns"
+        cannot = "cannot be read as it is" if len(found) == 1 else "cannot be read as they are"
+        raise DataFileError(
+            f"{subject} of {self.file} {cannot}: {', '.join(told)}{more}; {self._advice()}."
+        )
+
+    def add_words(self, name: str, text: Any, values: Any, kind: str = "number") -> None:
+        """Add a problem if words are left beside numbers or dates; note the markers that are not.
+
+        Parameters
+        ----------
+        text : the column, without markers of missing values among numbers
+        values : the numbers or dates, null for anything else
+        """
+        if name == self.ignored:
+            return
+        column = self.columns[name]
+        for word in column.filter(text.is_null()).drop_nulls().unique(maintain_order=True):
+            self._markers.setdefault(word, []).append(name)
+        wrong = text.is_not_null() & values.is_null()
+        if wrong.any():
+            row = int(wrong.arg_max())
+            is_first = values.null_count() == len(values)
+            why = f"which is no {kind}" if is_first else f"where other rows have {kind}s"
+            told = f"has {text[row]!r} in data row {row + 1}, {why}"
+            self._add(name, told, self._as_missing(name, text.filter(wrong)))
+
+    def add_mixed_marks(self, name: str, survey: Survey) -> None:
+        """Add a problem: numbers with a decimal point and ones with a comma."""
+        point, comma = (survey.accepted[mark].fill_null(value=False) for mark in MARKS)
+        first, second = int((point & ~comma).arg_max()), int((comma & ~point).arg_max())
+        told = (
+            f"has decimal points and commas, {survey.text[first]!r} in data row {first + 1} and "
+            f"{survey.text[second]!r} in data row {second + 1}"
+        )
+        self._add(name, told, self._without(name))
+
+    def add_undecided_mark(self, name: str, survey: Survey) -> None:
+        """Add a problem: numbers that are others with a decimal comma than with a point."""
+        row = int(survey.body.str.contains("[.,]").fill_null(value=False).arg_max())
+        value = survey.text[row]
+        one = Survey(survey.text[row : row + 1], survey.body[row : row + 1])
+        point, comma = (read_numbers(one, mark)[0] for mark in MARKS)
+        told = f"may have decimals or thousands, as in {value!r} in data row {row + 1}"
+        choice = f"--decimal comma if {value!r} is {comma}, or --decimal point if it is {point}"
+        self._add(name, told, choice=choice)
+
+    def add_undecided_order(self, name: str, text: Any, *, is_date: bool) -> None:
+        """Add a problem or a note: dates that are others with the day first than the month."""
+        row = int(text.is_not_null().arg_max())
+        may = f"may have the day or the month first, as in {text[row]!r} in data row {row + 1}"
+        choice = "--dates day-first or --dates month-first"
+        if is_date:
+            self._add(name, may, choice=choice)
+        elif name != self.ignored:
+            self._notes.append(
+                f"the dates in {name!r} {may}, and were read as text; settle it with {choice}."
+            )
+
+    def add_large(self, name: str, numbers: Any) -> None:
+        """Add a problem if numbers are infinite or too large."""
+        if not numbers.dtype.is_float():
+            return
+        large = (numbers.abs() > LARGEST_NUMBER).fill_null(value=False)
+        if not large.any():
+            return
+        row, column = int(large.arg_max()), self.columns[name]
+        value = float(numbers[row])
+        what = "is infinite" if value in (float("inf"), -float("inf")) else f"is {value:g}"
+        told = f"{what} in data row {row + 1}, too large to be used"
+        is_text = str(column.dtype) == "String"
+        options = self._as_missing(name, column.filter(large)) if is_text else self._without(name)
+        self._add(name, told, options)
+
+    def add_type(self, column: Any) -> None:
+        """Add a problem: values that are no numbers, words or dates."""
+        kind = str(column.dtype).split("(")[0].lower()
+        told = f"holds values of type {kind}, not numbers, words or dates"
+        self._add(column.name, told, self._without(column.name))
+
+    def note_text(self, column: Any, is_number: Any) -> None:
+        """Note a column of text that has many numbers."""
+        if column.name == self.ignored:
+            return
+        word = (column.is_not_null() & ~is_number).arg_max()
+        share = 100 * int(is_number.sum()) // (len(column) - column.null_count())
+        self._notes.append(
+            f"{column.name!r} was read as text: {share} % of its values are numbers, but not "
+            f"{column[word]!r} in data row {word + 1}."
+        )
+
+    def _as_missing(self, name: str, words: Any) -> tuple[str, ...]:
+        """Return options that read a few words as missing, else one that reads all as text."""
+        distinct = words.unique(maintain_order=True).to_list()
+        if len(distinct) <= (_MOST_WORDS if self.are_fixed else _FEW_WORDS):
+            return tuple(f"--missing {shlex.quote(word)}" for word in distinct)
+        return () if self.are_fixed else (f"--column-type {shlex.quote(name + '=category')}",)
+
+    def _without(self, name: str) -> tuple[str, ...]:
+        return () if self.are_fixed else (f"--drop {shlex.quote(name)}",)
+
+    def _add(
+        self, name: str, told: str, options: tuple[str, ...] = (), *, choice: str = ""
+    ) -> None:
+        if name != self.ignored:
+            self._found.append(Problem(name, told, options, choice))
+
+    def _advice(self) -> str:
+        """Return the options that solve all problems, and the columns that none solves."""
+        options = " ".join(dict.fromkeys(one for found in self._found for one in found.options))
+        # One choice of each option: it is for all columns alike.
+        choices = {one.choice.split()[0]: one.choice for one in reversed(self._found) if one.choice}
+        parts = [f"add {one}" for one in [options, *choices.values()] if one]
+        unsolved = [one.column for one in self._found if not one.options and not one.choice]
+        if unsolved:
+            parts.append(f"correct the values of {_listed(unsolved)}")
+        return " and ".join(parts)
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, names[:5]))
+    return f"{shown} and {len(names) - 5} more columns" if len(names) > 5 else shown

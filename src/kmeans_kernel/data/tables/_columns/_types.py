@@ -1,0 +1,174 @@
+"""The type of each column: numbers, true and false, dates, else text.
+
+All values of a column decide, and for numbers and dates that can be read in two ways the other
+columns too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kmeans_kernel.data.tables._columns._dates import Dates, date_orders, read_dates, survey_dates
+from kmeans_kernel.data.tables._columns._missing import is_marker
+from kmeans_kernel.data.tables._columns._numbers import (
+    Survey,
+    decimal_marks,
+    is_code,
+    plain_numbers,
+    read_numbers,
+)
+from kmeans_kernel.data.tables._columns._problems import Problems
+from kmeans_kernel.data.tables._table import Reading
+
+# Share of the values of a column from which words beside numbers are a problem, else the column is
+# text; and the share of numbers from which text is mentioned.
+_NEARLY_ALL, _MANY = 0.9, 0.5
+
+
+def type_columns(
+    frame: Any,
+    names: Sequence[str],
+    problems: Problems,
+    how: Reading,
+    kinds: Mapping[str, str],
+    separator: str = ",",
+) -> dict[str, Any]:
+    """Return columns of Int64, Float64, Boolean, String, Date or Datetime by name.
+
+    Parameters
+    ----------
+    frame : polars frame of all columns of the file, text without markers of missing values
+    names : names of the columns that are wanted; the others may tell how numbers are written
+    problems : collects what is in the way
+    kinds : "number", "category", "boolean" or "date" for columns whose kind is known
+    separator : the separator of the file
+    """
+    found = {name: _look(frame[name], kinds.get(name), problems) for name in names}
+    surveys = {name: one for name, one in found.items() if isinstance(one, Survey)}
+    marks, undecided = decimal_marks(surveys, separator, how.decimal)
+    if undecided:
+        others = {name: _look(frame[name], None, Problems("", {})) for name in frame.columns
+                  if name not in found}  # fmt: skip
+        more = {name: one for name, one in others.items() if isinstance(one, Survey)}
+        marks, undecided = decimal_marks({**surveys, **more}, separator, how.decimal)
+    for name, survey in surveys.items():
+        found[name] = read_numbers(survey, marks[name])
+        if name in undecided:
+            problems.add_undecided_mark(name, survey)
+        elif survey.has_mixed_marks:
+            problems.add_mixed_marks(name, survey)
+        else:
+            problems.add_words(name, survey.text, found[name])
+    _read_dates(found, frame, problems, how, kinds)
+    for name, column in found.items():
+        problems.add_large(name, column)
+    return found
+
+
+def _read_dates(
+    found: dict[str, Any], frame: Any, problems: Problems, how: Reading, kinds: Mapping[str, str]
+) -> None:
+    """Put dates, or text where their order cannot be told, in place of surveys of dates."""
+    dates = {name: one for name, one in found.items() if isinstance(one, Dates)}
+    orders, undecided = date_orders(dates, how.dates)
+    for name, one in dates.items():
+        if name in undecided:
+            problems.add_undecided_order(name, one.text, is_date=kinds.get(name) == "date")
+            found[name] = frame[name]
+        else:
+            found[name] = read_dates(one, orders[name])
+            problems.add_words(name, one.text, found[name], "date")
+
+
+def _look(column: Any, kind: str | None, problems: Problems) -> Any:
+    """Return a column with its type, or a survey of the numbers or dates in it."""
+    import polars as pl
+
+    if column.dtype != pl.String:
+        return _natural(column, kind, problems)
+    if kind == "category":
+        return column
+    if column.null_count() == len(column):
+        return column.cast(pl.Float64)
+    if kind != "date" and _is_boolean(column):
+        return column.str.to_lowercase() == "true"
+    numbers = plain_numbers(column) if kind in (None, "number") else None
+    if numbers is None:
+        return _look_at_text(column, kind, problems)
+    if kind is None and is_code(column):
+        return column
+    return numbers if numbers.dtype == pl.Int64 else Survey(column, column, numbers.fill_nan(None))
+
+
+def _look_at_text(column: Any, kind: str | None, problems: Problems) -> Any:
+    """Return the dates or numbers in a column that has other values too, or the column as text."""
+    n_values = len(column) - column.null_count()
+    values = _without(column, is_marker(column, words=True))
+    dates = survey_dates(values) if kind in (None, "date") else None
+    if dates is not None and (kind or max(dates.counts.values()) >= _NEARLY_ALL * n_values):
+        return dates
+    if kind not in (None, "number"):
+        problems.add_words(column.name, values, _without(values, values.is_not_null()), str(kind))
+        return column
+    survey = Survey.of(values)
+    n_numbers = int(survey.is_number.sum())
+    if kind == "number" or (n_numbers >= _NEARLY_ALL * n_values and not is_code(values)):
+        return survey
+    if not n_numbers or is_code(values):
+        return column
+    marks = _without(column, is_marker(column, words=False))
+    if n_numbers == len(marks) - marks.null_count():  # nothing but punctuation beside the numbers
+        return Survey.of(marks)
+    if n_numbers >= _MANY * n_values:
+        problems.note_text(column, survey.is_number)
+    return column
+
+
+def _is_boolean(column: Any) -> bool:
+    """Return whether all values are the words true or false."""
+    if column.drop_nulls()[0].lower() not in ("true", "false"):
+        return False
+    return bool(column.drop_nulls().str.to_lowercase().is_in(["true", "false"]).all())
+
+
+def _without(column: Any, unwanted: Any) -> Any:
+    """Return a column with nulls in place of unwanted values."""
+    import polars as pl
+
+    return column.zip_with(~unwanted, pl.Series([None], dtype=pl.String))
+
+
+def _natural(column: Any, kind: str | None, problems: Problems) -> Any:
+    """Return a column of a file with types in one of our types."""
+    import polars as pl
+
+    dtype = column.dtype
+    if dtype.is_nested() or dtype in (pl.Binary, pl.Object, pl.Unknown):
+        problems.add_type(column)
+        return column
+    if kind == "category" or dtype in (pl.Categorical, pl.Enum, pl.Time):
+        return as_text(column)
+    if dtype.is_integer():
+        return column.cast(pl.Float64 if dtype == pl.UInt64 else pl.Int64)
+    if dtype.is_numeric() or dtype == pl.Null:
+        return column.cast(pl.Float64).fill_nan(None)
+    if dtype == pl.Duration:
+        return column.dt.total_microseconds().cast(pl.Float64) / 1e6
+    if dtype == pl.Datetime:
+        if dtype.time_zone is not None:
+            column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+        return column.dt.cast_time_unit("us")
+    return column
+
+
+def as_text(column: Any) -> Any:
+    """Return a column as text; whole numbers have no decimals, as CSV has them."""
+    import polars as pl
+
+    if column.dtype.is_float():
+        column = column.fill_nan(None)
+        whole = column.cast(pl.Int64, strict=False)
+        if (whole.cast(pl.Float64) == column).fill_null(value=True).all():
+            column = whole
+    return column.cast(pl.String)

@@ -1,0 +1,243 @@
+"""CSV in the dialects in use, read into a frame of text.
+
+Rows are counted from 1 below the header in messages; blank lines are no rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kmeans_kernel.data.tables._csv._dialect import SAMPLE_BYTES, Dialect, detect_dialect, is_number
+from kmeans_kernel.data.tables._csv._records import Records, cut_records
+from kmeans_kernel.data.tables._csv._text import decode
+from kmeans_kernel.data.tables._table import DataFileError, Reading
+
+# Lines that the dialect is told from, however long they are.
+_LEAST_LINES = 20
+
+# Values that rows may have beyond the header, all empty.
+_MOST_EXTRA = 1000
+
+# A line that databases and Markdown draw below the header.
+_DASHES = r"(?::?-{3,}:?|:-+:?|-+:)"
+_RULE = re.compile(rf"[\s|+,;]*{_DASHES}(?:[\s|+,;]+{_DASHES})*[\s|+,;]*")
+
+# Lines without separators after the last row, such as a source, are no rows if there are so few.
+_MOST_FOOTERS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class RawTable:
+    """A file as read: columns of text for CSV, of their types for Parquet.
+
+    Attributes
+    ----------
+    frame : polars frame
+    notes : sentences that say what was taken for granted
+    separator : the separator of CSV, None for Parquet
+    """
+
+    frame: Any
+    notes: tuple[str, ...] = ()
+    separator: str | None = None
+
+
+def read_csv(content: bytes, name: str, how: Reading, expected: Collection[str] = ()) -> RawTable:
+    """Read CSV into a frame of text.
+
+    Parameters
+    ----------
+    expected : names that some columns should have, by which the dialect is told
+    """
+    text = decode(content, name, how.encoding)
+    dialect = detect_dialect(
+        sample(text.content).decode(), name, header=how.header, expected=expected
+    )
+    names, renamed = column_names(dialect.names)
+    frame, notes = read_records(_below(text.content, dialect.skipped_lines), dialect, name)
+    if dialect.titles:
+        shown = repr(dialect.titles[0])
+        notes = (f"the lines before the header of {name} were left out, the first is {shown}.",
+                 *notes)  # fmt: skip
+    frame.columns = names
+    frame, repeated = _without_headers(frame, dialect.names)
+    if not len(frame):
+        raise DataFileError(f"{name} has column names and no rows.")
+    return RawTable(frame, (*text.notes, *renamed, *notes, *repeated), dialect.separator)
+
+
+def sample(text: bytes) -> bytes:
+    """Return the first lines of a text, all whole: some even if they are very long."""
+    end = 0
+    for _ in range(_LEAST_LINES):
+        end = text.find(b"\n", end) + 1
+        if not end:
+            return text
+    return text[: max(end, text.rfind(b"\n", 0, SAMPLE_BYTES) + 1)]
+
+
+def read_records(text: bytes, dialect: Dialect, name: str) -> tuple[Any, tuple[str, ...]]:
+    """Return the rows of a text as a frame with columns "0", "1", …, and notes."""
+    width = len(dialect.names)
+    if width == 1:  # else blank lines are left out, those at the end too
+        text = text.rstrip(b"\n") + b"\n" * text.endswith(b"\n")
+    records = cut_records(text, dialect.separator, dialect.quote, width, name)
+    records = _without_blanks(records, width)
+    records, notes = _without_footers(records, width)
+    if not len(records):
+        raise DataFileError(f"{name} has column names and no rows.")
+    most = max(width, min(int(records.widths.max()), width + _MOST_EXTRA))
+    frame = records.frame(most, name)
+    _refuse_long_rows(frame, records, width, name)
+    notes += _short_rows(records, width, name, is_cut_off=not text.endswith(b"\n"))
+    return frame[:, :width], notes
+
+
+def _below(text: bytes, n_lines: int) -> bytes:
+    """Return the text below its first lines."""
+    end = 0
+    for _ in range(n_lines):
+        end = text.find(b"\n", end) + 1
+        if not end:
+            return b""
+    return text[end:]
+
+
+def column_names(written: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """Return names of the columns that are all different, and a note of those that were not.
+
+    Column k without a name is called unnamed_k, counted from 1; the second x is called x_2.
+    """
+    names = [name.strip(" \t\ufeff\u00a0") or f"unnamed_{k + 1}" for k, name in enumerate(written)]
+    counts, taken, found = Counter(names), set(names), []
+    seen: Counter[str] = Counter()
+    for name in names:
+        seen[name] += 1
+        number, unique = seen[name], name
+        while number > 1 and unique in taken:
+            unique = f"{name}_{number}"
+            number += 1
+        taken.add(unique)
+        found.append(unique)
+    repeated = ", ".join(repr(name) for name, count in counts.items() if count > 1)
+    note = f"columns of the same name got a number, as in name_2: {repeated}."
+    return found, (note,) if repeated else ()
+
+
+def _without_blanks(records: Records, width: int) -> Records:
+    """Return the records without blank lines, and without a line of dashes below the header.
+
+    In a table of one column blank lines are missing values.
+    """
+    if width == 1 or not len(records):
+        return records
+    blank = np.zeros(len(records), dtype=bool)
+    for number in np.flatnonzero(records.widths == 1).tolist():
+        blank[number] = not records.record(number).strip()
+    blank[0] |= _RULE.fullmatch(records.record(0)) is not None
+    return records.keep(~blank) if blank.any() else records
+
+
+def _without_footers(records: Records, width: int) -> tuple[Records, tuple[str, ...]]:
+    """Return the records without lines of text at the end that have no separators."""
+    count = 0
+    while (
+        width > 2
+        and count < min(_MOST_FOOTERS, len(records) - 1)
+        and records.widths[-1 - count] == 1
+        and not is_number(records.record(len(records) - 1 - count))
+    ):
+        count += 1
+    if not count:
+        return records, ()
+    n_rows = len(records) - count
+    lines = "1 line below the rows was" if count == 1 else f"{count} lines below the rows were"
+    note = f"{lines} left out: {records.record(n_rows)!r}."
+    return records.keep(np.arange(len(records)) < n_rows), (note,)
+
+
+def _refuse_long_rows(frame: Any, records: Records, width: int, name: str) -> None:
+    """Raise DataFileError if a row has values beyond the header that are not empty."""
+    import polars as pl
+
+    if not (records.widths > width).any():
+        return
+    extra = frame[:, width:].select(
+        pl.any_horizontal(pl.all().str.strip_chars().fill_null("") != "")
+    ).to_series()  # fmt: skip
+    wrong = extra.arg_true()
+    if not len(wrong):
+        return
+    row = int(wrong[0])
+    others = f" ({len(wrong)} rows are too long)" if len(wrong) > 1 else ""
+    raise DataFileError(
+        f"data row {row + 1} of {name} has {records.widths[row]} values, "
+        f"{_shown(records.record(row))}, and the header {width} names{others}; put values that "
+        f"contain the separator {records.separator!r}, maybe as a decimal comma, between quotation "
+        "marks."
+    )
+
+
+def _short_rows(records: Records, width: int, name: str, *, is_cut_off: bool) -> tuple[str, ...]:
+    """Return a note about rows that lack values at the end; raise where it is not safe to go on."""
+    short = np.flatnonzero(records.widths < width)
+    if not len(short):
+        return ()
+    row = int(short[0])
+    pairs = short[:-1][np.diff(short) == 1]
+    broken = pairs[records.widths[pairs] + records.widths[pairs + 1] == width + 1]
+    if len(broken):
+        row = int(broken[0])
+        raise DataFileError(
+            f"data rows {row + 1} and {row + 2} of {name} look like one row with a line break, "
+            f"{_shown(records.record(row))}; put values that contain line breaks between quotation "
+            "marks."
+        )
+    if is_cut_off and row == len(records) - 1:
+        raise DataFileError(
+            f"{name} ends in the middle of data row {row + 1}, after {records.widths[row]} of "
+            f"{width} values; copy the file again, or delete that row."
+        )
+    if len(short) == len(records) > 1 and len(set(records.widths.tolist())) == 1:
+        raise DataFileError(
+            f"all rows of {name} have {records.widths[0]} values, and the header {width} names; "
+            "put names that contain the separator between quotation marks."
+        )
+    rows = "1 row has" if len(short) == 1 else f"{len(short)} rows have"
+    return (f"{rows} fewer values than the header of {name} has names, the first is data row "
+            f"{row + 1}; the values that lack at the end are missing.",)  # fmt: skip
+
+
+def _without_headers(frame: Any, written: Sequence[str]) -> tuple[Any, tuple[str, ...]]:
+    """Return a frame without rows that repeat the header, as files put together have them."""
+    import polars as pl
+
+    names = [name.strip() for name in written]
+    if len(names) < 2 or all(map(is_number, names)):
+        return frame, ()
+    equal = [
+        pl.col(column).str.strip_chars().fill_null("") == name
+        for column, name in zip(frame.columns, names, strict=True)
+    ]
+    if not frame.select(equal[0].any()).item():
+        return frame, ()
+    repeated = frame.select(pl.all_horizontal(equal)).to_series()
+    count = int(repeated.sum())
+    if not count:
+        return frame, ()
+    told = (
+        "1 row that repeats the header was"
+        if count == 1
+        else (f"{count} rows that repeat the header were")
+    )
+    return frame.filter(~repeated), (f"{told} left out.",)
+
+
+def _shown(record: str) -> str:
+    return repr(record if len(record) <= 60 else record[:57] + "…")
