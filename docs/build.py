@@ -23,7 +23,7 @@ from typer.main import get_command
 
 import kmeans_kernel
 from benchmarks import defaults, draw, peers
-from docs import architecture, default_fit
+from docs import architecture, default_fit, of_frames
 from docs.notes import with_note
 from experiments import draw as beyond_draw
 from experiments import images, tables
@@ -89,6 +89,8 @@ def generated() -> dict[Path, str]:
             "search tried": default_fit.search_tried_table(),
             "tables": tables_table(),
             "calibration": calibration_table(),
+            "behaviours": of_frames.behaviours_table(),
+            "frames": of_frames.frames_table(),
         },
         ROOT / "docs" / "scaling.md": {
             "beyond": beyond_table(),

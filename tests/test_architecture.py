@@ -96,10 +96,10 @@ def test_a_default_fit_is_shallow():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fit = Trace(lambda: classifier.fit(X, y))
-    assert len(fit.files) <= 27, sorted(fit.files)
-    assert len(fit.records) <= 28, sorted(map(str, fit.records))
+    assert len(fit.files) <= 32, sorted(fit.files)
+    assert len(fit.records) <= 32, sorted(map(str, fit.records))
     assert fit.depth <= 22
-    assert len(Trace(lambda: classifier.predict(X)).files) <= 8
+    assert len(Trace(lambda: classifier.predict(X)).files) <= 10
 
 
 def test_every_public_name_exists_and_is_in_the_reference():
@@ -114,7 +114,7 @@ def test_every_public_name_exists_and_is_in_the_reference():
             top = f".{name}" in PUBLIC or suffix == ".estimators"
             assert top or f"## {module.__name__}.{name}\n" in reference, (module.__name__, name)
     assert set(kmeans_kernel.estimators.__all__) - set(kmeans_kernel.__all__) == {
-        "Contribution", "Explanation",
+        "Column", "Contribution", "DroppedColumnWarning", "Explanation",
     }  # fmt: skip
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         kmeans_kernel.nonsense  # noqa: B018
@@ -122,8 +122,8 @@ def test_every_public_name_exists_and_is_in_the_reference():
 
 def test_modules_below_public_packages_are_private():
     """A user finds names in contents pages; files below them have an underscore."""
-    contents = {"transformers", "datasets", "tables", "model_file", "onnx", "web", "reproduction",
-                "transport", "protocol"}  # fmt: skip
+    contents = {"columns", "transformers", "datasets", "tables", "model_file", "onnx", "web",
+                "reproduction", "transport", "protocol"}  # fmt: skip
     for suffix in PUBLIC[3:]:
         package = importlib.import_module(f"kmeans_kernel{suffix}")
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
