@@ -21,6 +21,7 @@ import numpy.typing as npt
 import pandas as pd
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 
+from benchmarks.defaults import catboost, lightgbm
 from experiments import frames
 from kmeans_kernel import KMeansKernelClassifier
 from kmeans_kernel.report._records import run_jobs
@@ -44,20 +45,6 @@ def table(n: int = 1000) -> tuple[pd.DataFrame, npt.NDArray[Any]]:
     stays = ((X["age"] > 50) ^ (X["city"] == "Rome")).to_numpy() ^ (rng.random(n) < 0.05)
     X.loc[rng.random(n) < 0.1, "age"] = np.nan
     return X, np.where(stays, "stays", "leaves")
-
-
-def catboost() -> Any:
-    """Return CatBoost with its defaults, silent."""
-    from catboost import CatBoostClassifier
-
-    return CatBoostClassifier(verbose=0, allow_writing_files=False, random_seed=0)
-
-
-def lightgbm() -> Any:
-    """Return LightGBM with its defaults, silent."""
-    from lightgbm import LGBMClassifier
-
-    return LGBMClassifier(verbose=-1, random_state=0)
 
 
 # The bare estimators, to which the frame is given as it comes.

@@ -24,14 +24,6 @@ def asinh(column, weights):
     return [math.asinh((x - center) / width) / deviation for x in column]
 
 
-def has_long_tail(column, weights):
-    """Say whether a value is more than five widths from the median."""
-    copies = sorted(x for x, w in zip(column, weights, strict=True) for _ in range(w))
-    center = lower_median(copies)
-    off = sorted(abs(x - center) for x in copies if x != center)
-    return bool(off) and off[-1] > 5 * 1.4826 * lower_median(off)
-
-
 def apply(row, kind, centers, widths, gains):
     """Transform a row, feature by feature, by a transform that was learned."""
     far = [(x - center) / width for x, center, width in zip(row, centers, widths, strict=True)]

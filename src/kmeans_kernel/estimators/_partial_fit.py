@@ -15,7 +15,13 @@ from kmeans_kernel.core.training.config import TrainingConfig
 from kmeans_kernel.core.training.online import OnlineModel
 from kmeans_kernel.core.training.tuning import leaves_open, restrict_to_width, tune
 from kmeans_kernel.estimators._parameters import config_of, deadline_of
-from kmeans_kernel.utils.validation import check_rows_and_labels, check_weights, codes_of
+from kmeans_kernel.estimators.columns._table import code_table
+from kmeans_kernel.utils.validation import (
+    check_labels,
+    check_rows_and_labels,
+    check_weights,
+    codes_of,
+)
 
 
 def continue_from(estimator: Any) -> OnlineModel:
@@ -42,7 +48,11 @@ def check_batch(
 ) -> LabelledRows:
     """Return a validated batch, without rows of weight zero, coded by all classes."""
     _refuse_online(estimator, before)
-    X, y = check_rows_and_labels(estimator, X, y, reset=before is None)
+    if before is not None and estimator._columns is not None:
+        y = check_labels(type(estimator).__name__, X, y)
+        X = code_table(estimator, estimator._columns, X)
+    else:
+        X, y = check_rows_and_labels(estimator, X, y, reset=before is None)
     check_classification_targets(y)
     named = codes_of(np.asarray(y if classes is None else classes))[0]
     known = named if before is None else before.classes

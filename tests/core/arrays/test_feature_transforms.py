@@ -40,7 +40,7 @@ def columns(rng):
 def learn(kind, X):
     """The transform of a kind, learned from rows of equal weight."""
     if kind == "asinh":
-        return learn_asinh(X, np.ones(len(X)), long_tails_only=False)
+        return learn_asinh(X, np.ones(len(X)))
     return learn_standard(X, np.ones(len(X)))
 
 
@@ -50,7 +50,7 @@ def as_dict(transform):
 
 def test_asinh_equals_the_twin(columns, rng):
     weights = rng.integers(1, 4, 50)
-    asinh = learn_asinh(columns, weights.astype(float), long_tails_only=False)
+    asinh = learn_asinh(columns, weights.astype(float))
     found = asinh.apply(columns)
     expected = np.transpose([twin.asinh(column, weights) for column in columns.T])
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
@@ -84,15 +84,6 @@ def test_a_feature_that_is_constant_up_to_rounding_is_not_magnified():
     found = learn("standard", X)
     np.testing.assert_array_equal(found.widths, 1.0)
     assert np.abs(found.apply(X)).max() < 1e-15
-
-
-def test_long_tails_are_those_of_the_twin(columns, rng):
-    weights = rng.integers(1, 4, 50)
-    for column in columns.T:
-        found = learn_asinh(column[:, None], weights.astype(float), long_tails_only=True)
-        assert (found is not None) == twin.has_long_tail(column, weights)
-    assert twin.has_long_tail(columns[:, 1], weights)
-    assert not twin.has_long_tail(columns[:, 0], weights)
 
 
 @pytest.mark.parametrize("kind", ["standard", "asinh"])
@@ -137,7 +128,7 @@ def test_very_large_numbers_can_be_standardised():
 
 def test_labelled_rows_are_transformed_on_the_way_to_the_sphere(rng):
     X = rng.integers(0, 9, (30, 3))
-    asinh = learn_asinh(X, np.ones(30), long_tails_only=False)
+    asinh = learn_asinh(X, np.ones(30))
     sphere_map = SphereMap(0.5, feature_transform=asinh)
     rows = LabelledRows(X, np.zeros(30, dtype=int), np.arange(1), None, sphere_map)
     assert rows.X is X  # nothing is transformed before it is asked for

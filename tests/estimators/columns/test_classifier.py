@@ -202,3 +202,13 @@ def test_bad_tables_are_explained(table, model):
         fit(X[["city"]].astype("category").dropna(), y[X["city"].notna()], feature_transform=None)
     with pytest.raises(ValueError, match="contains NaN"):
         fit(X[["age", "income"]], y, feature_transform=None)
+
+
+def test_online_training_goes_on_with_the_columns_of_fit(table):
+    X, y = table
+    found = fit(X[:200], y[:200])
+    online = found.partial_fit(X[200:300], y[200:300])
+    assert online.columns_[3].levels == ("Rome", "Oslo", "Paris")
+    assert online.score(X[TEST], y[TEST]) > 0.6
+    with pytest.raises(ValueError, match="'age' .numbers in training, now 'old'"):
+        online.partial_fit(X.assign(age="old"), y)

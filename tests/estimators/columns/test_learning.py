@@ -69,8 +69,9 @@ def test_wrong_types_are_named_all_at_once():
         learn("number", a=[1, 2])
     with pytest.raises(ValueError, match=r"Column 'b' cannot be read as numbers.*'x'"):
         learn({"b": "number"}, a=[1, 2], b=["x", "y"])
-    with pytest.raises(ValueError, match=r"Column 'b' cannot be read as dates"):
-        learn({"b": "date"}, a=[1, 2], b=["x", "y"])
+    for words in (["x", "y"], ["now", "today"]):
+        with pytest.raises(ValueError, match=r"Column 'b' cannot be read as dates"):
+            learn({"b": "date"}, a=[1, 2], b=words)
 
 
 def test_a_table_without_a_column_to_learn_from_is_refused():
@@ -84,7 +85,13 @@ def test_rare_and_unknown_levels_share_a_place():
     assert (columns[0].levels, columns[0].rare) == (("a", "b"), True)
     found = code(columns, a=["a", "b", "c", "new", None], b=range(5))[:, 0]
     np.testing.assert_array_equal(found, [0, 1, 2, 2, np.nan])
-    assert [columns[0].value(np.array([x])) for x in found] == ["a", "b", "other", "other", None]
+    assert [columns[0].value(np.array([x])) for x in found] == [
+        "a",
+        "b",
+        "(other)",
+        "(other)",
+        None,
+    ]
 
 
 def test_an_unknown_level_has_no_place_if_none_is_rare():

@@ -263,8 +263,8 @@ def _learn_value(x: Array, weights: Array, kind: EncodingKind) -> FeatureTransfo
     if not known.any():
         x, weights, known = np.zeros(1), np.ones(1), np.array([True])
     column, weights = x[known, None], weights[known]
-    asinh = learn_asinh(column, weights, long_tails_only=False) if kind == "asinh" else None
-    return learn_standard(column, weights) if asinh is None else asinh
+    learn = learn_asinh if kind == "asinh" else learn_standard
+    return learn(column, weights)
 
 
 def _learn_steps(

@@ -12,10 +12,6 @@ from kmeans_kernel.core.arrays.matrices import Array, Matrix
 # Standard deviation / median absolute deviation (MAD) of a normal distribution.
 _DEVIATION_IN_MEDIANS = 1.4826
 
-# A feature has a long tail if a value is more than this many robust standard deviations from the
-# median: among ten thousand normal numbers there is no such value.
-_LONG_TAIL = 5.0
-
 # About the largest argument whose sinh is finite, and its sinh, to which deviations are clipped.
 _LARGEST = 700.0
 FARTHEST = float(np.sinh(_LARGEST))
@@ -161,22 +157,16 @@ def learn_standard(X: Array, weights: Array) -> FeatureTransform:
     return FeatureMoments.of(X, weights).standard_transform()
 
 
-def learn_asinh(X: Array, weights: Array, *, long_tails_only: bool) -> FeatureTransform | None:
+def learn_asinh(X: Array, weights: Array) -> FeatureTransform:
     """Learn the asinh transform from rows and their weights; a weight of 2 counts as two rows.
 
     The width of a feature is taken from its nonzero deviations from the median alone: in a feature
     that is mostly zero, the median of all deviations would be zero.
-
-    Parameters
-    ----------
-    long_tails_only : whether to return None if no feature has a long tail
     """
     X = X.astype(np.float64)
     centers = np.array([_median(column, weights) for column in X.T])
     deviations = np.abs(X - centers)
     widths = np.array([_typical_deviation(column, weights) for column in deviations.T])
-    if long_tails_only and not (deviations > _LONG_TAIL * widths).any():
-        return None
     values = np.arcsinh(_deviations(X, centers, widths))
     mean = np.average(values, axis=0, weights=weights)
     variances = np.average((values - mean) ** 2, axis=0, weights=weights)

@@ -453,28 +453,31 @@ def transforms_to_try(rows: LabelledRows, config: TrainingConfig) -> list[Featur
     if config.feature_transform is None or is_sparse(rows.X):
         return [None]
     X, weights = dense(rows.X[:]), rows.row_weights
-    kinds = _kinds_to_try(rows, config)
-    found: list[FeatureMap | None] = []
-    for kind in kinds:
-        if config.n_levels is not None or kind in ("piecewise", "both"):
-            levels = config.n_levels or (0,) * X.shape[1]
-            found.append(learn_encoding(X, weights, levels, kind))
-        elif kind == "asinh":
-            found.append(learn_asinh(X, weights, long_tails_only=False))
-        else:
-            found.append(learn_standard(X, weights))
-    whole = config.feature_transform == "auto" and config.n_levels is None and has_one_unit(X)
-    return [*found, None] if whole else found
+    return [_learn_transform(X, weights, kind, config) for kind in _kinds_to_try(X, config)]
 
 
-def _kinds_to_try(rows: LabelledRows, config: TrainingConfig) -> list[EncodingKind]:
-    """Return how numbers are to be encoded: as given, else the kinds worth a trial."""
-    X, d = dense(rows.X[:]), rows.n_features
+def _kinds_to_try(X: Array, config: TrainingConfig) -> Sequence[EncodingKind | None]:
+    """Return how numbers are to be encoded: as given, else the kinds that are worth a trial."""
     if config.feature_transform is not None and config.feature_transform != "auto":
         return [config.feature_transform]
-    if config.fit_on == "representatives" or d > MOST_FEATURES_OF_A_TABLE or has_one_unit(X):
+    if config.n_levels is None and has_one_unit(X):
+        return ["standard", None]
+    if config.fit_on == "representatives" or X.shape[1] > MOST_FEATURES_OF_A_TABLE:
         return ["standard"]
-    return list(_ENCODINGS)
+    return _ENCODINGS
+
+
+def _learn_transform(
+    X: Array, weights: Array, kind: EncodingKind | None, config: TrainingConfig
+) -> FeatureMap | None:
+    """Learn a transform; numbers without steps, none of them missing, need no column encoding."""
+    if kind is None:
+        return None
+    if config.n_levels is None and kind == "standard":
+        return learn_standard(X, weights)
+    if config.n_levels is None and kind == "asinh":
+        return learn_asinh(X, weights)
+    return learn_encoding(X, weights, config.n_levels or (0,) * X.shape[1], kind)
 
 
 def survivors_of(trials: Sequence[Trial]) -> list[Trial]:

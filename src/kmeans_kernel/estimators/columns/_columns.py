@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
@@ -12,7 +13,7 @@ import numpy.typing as npt
 
 from kmeans_kernel.core.arrays.encoding import UNKNOWN_LEVEL
 from kmeans_kernel.core.arrays.matrices import Array
-from kmeans_kernel.estimators.columns._frames import RawColumn
+from kmeans_kernel.estimators.columns._frames import RawColumn, second
 
 ColumnKind: TypeAlias = Literal["number", "boolean", "category", "date", "dropped"]
 
@@ -100,9 +101,12 @@ class Column:
             return None
         if self.kind in ("category", "boolean"):
             place = int(codes[0])
-            return self.levels[place] if 0 <= place < len(self.levels) else "other"
+            return self.levels[place] if 0 <= place < len(self.levels) else "(other)"
         if self.kind == "date":
-            return str(np.datetime64(round(np.clip(float(codes[0]), *_DAYS)), "D"))
+            days = float(np.clip(codes[0], *_DAYS))
+            if "hour" in self.parts:
+                return str(np.datetime64(round(days * 1440), "m"))
+            return str(np.datetime64(round(days), "D"))
         rounded = round(float(codes[0]), self.decimals if self.decimals is not None else 6)
         return int(rounded) if self.decimals == 0 and np.isfinite(rounded) else rounded
 
@@ -120,8 +124,10 @@ def as_seconds(raw: RawColumn) -> Array:
         return np.asarray(raw.values, dtype=np.float64)
     if raw.type == "boolean":
         raise ValueError(f"{raw.values[0]} is no date")
-    micros = np.array(["NaT" if one is None else one for one in raw.values], "datetime64[us]")
-    return np.where(np.isnat(micros), np.nan, micros.astype(np.int64) / 1e6)
+    values = raw.values.tolist()
+    return np.array(
+        [second(None if one is None else datetime.fromisoformat(str(one))) for one in values]
+    )
 
 
 def as_words(raw: RawColumn) -> list[str | None]:

@@ -148,7 +148,7 @@ def _of_objects(name: str, values: Sequence[Any]) -> RawColumn:
         numbers = [np.nan if value is None else float(value) for value in plain]
         return RawColumn(name, "number", np.array(numbers))
     if all(issubclass(kind, date | np.datetime64) for kind in kinds):
-        return RawColumn(name, "date", np.array([_second(value) for value in plain]))
+        return RawColumn(name, "date", np.array([second(value) for value in plain]))
     strange = [kind for kind in kinds if not issubclass(kind, str | Real | Decimal | date)]
     if strange:
         raise TypeError(
@@ -184,7 +184,7 @@ def _is_missing(value: Any) -> bool:
         return False
 
 
-def _second(value: Any) -> float:
+def second(value: Any) -> float:
     """Return a date or a time in seconds since 1970, NaN for None; a time without zone is UTC."""
     if value is None:
         return np.nan

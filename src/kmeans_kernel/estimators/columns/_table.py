@@ -27,17 +27,24 @@ def as_table(X: Any, column_types: Mapping[str, str] | None = None) -> Any:
     None is returned for rows of numbers alone, which need no reading, and for all that is no table:
     sparse and lazy rows, blocks. With `column_types` any table is read column by column.
     """
+    found = as_columns(X)
+    if found is None or column_types is not None:
+        return found
+    if is_frame(found):
+        return None if holds_numbers_only(found) else found
+    numbers = getattr(X, "dtype", found.dtype).kind not in "OUT" or _reads_as_numbers(found)
+    return None if numbers else found
+
+
+def as_columns(X: Any) -> Any:
+    """Return a frame as it is, other tables as an array of objects; None for what is no table."""
+    if is_frame(X):
+        return X
     if isinstance(X, LazyRows) or is_sparse(X) or hasattr(X, "toarray"):
         return None
-    if is_frame(X):
-        return X if column_types is not None or not holds_numbers_only(X) else None
     if isinstance(X, list | tuple):
         X = _array_of(X)
-    if not isinstance(X, np.ndarray) or X.ndim != 2:
-        return None
-    if X.dtype.kind not in "OUT":
-        return X.astype(object) if column_types is not None else None
-    return None if _reads_as_numbers(X) and column_types is None else _typed(X)
+    return _typed(X) if isinstance(X, np.ndarray) and X.ndim == 2 else None
 
 
 def _array_of(rows: Any) -> Any:
@@ -64,6 +71,8 @@ def _typed(X: Any) -> Any:
     if X.dtype.kind == "O":
         return X
     found = X.astype(object)
+    if X.dtype.kind not in "UT":
+        return found
     for j in range(X.shape[1]):
         try:
             found[:, j] = X[:, j].astype(np.float64)
@@ -84,7 +93,7 @@ def learn_table(
 
 def code_table(owner: Any, columns: Sequence[Column], X: Any) -> Array:
     """Return the numbers of another table with the same columns."""
-    found = as_table(X, {})
+    found = as_columns(X)
     if found is None:
         raise ValueError(
             f"{type(owner).__name__} was trained on a table of columns, got "

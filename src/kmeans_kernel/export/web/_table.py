@@ -19,7 +19,7 @@ from kmeans_kernel.core.arrays.matrices import Array
 from kmeans_kernel.estimators.columns._columns import Column, as_seconds
 from kmeans_kernel.estimators.columns._encoder import TableEncoder
 from kmeans_kernel.estimators.columns._frames import RawColumn, is_frame, read_columns
-from kmeans_kernel.estimators.columns._table import as_table
+from kmeans_kernel.estimators.columns._table import as_columns
 from kmeans_kernel.estimators.transformers._agop_projection import AGOPProjection
 from kmeans_kernel.report._inspection import classifier_of
 
@@ -72,7 +72,7 @@ def cells_of(columns: Sequence[Column], X: Any) -> Array:
     plain = all(column.kind == "number" for column in columns)
     if plain and not is_frame(X) and np.asarray(X).dtype.kind not in "OUT":
         return np.asarray(X, dtype=np.float64).reshape(len(X), -1)
-    raws = read_columns(as_table(X, {}))
+    raws = read_columns(as_columns(X))
     found = [_cells(column, raw) for column, raw in zip(columns, raws, strict=True)]
     return np.column_stack(found)
 
