@@ -35,6 +35,7 @@ TWINS = {
         "with_typical_lift": "core/arrays/test_rows.py",
         "water_fill": "core/arrays/test_rows.py",
     },
+    "arrays.column_order": {"order_of_columns": "column_order.order_of_columns"},
     "arrays.encoding": {"learn_encoding": "encoding.knots"},
     "arrays.feature_transform": {
         "learn_standard": "feature_transforms.standardise",
@@ -174,7 +175,6 @@ REASONS = {
         "factor_landmarks": _SOLVED,
     },
     "training.boundary": {"share_with_boundary": _LINE},
-    "training.cross_validation": {"deal_folds": _CHANCE, "hold_out": _CHANCE},
     "training.fit": {
         "fit_coefficients": _ORDER, "prefers_conjugate_gradients": _RULE, "calibrate": _ORDER,
         "feature_type": _RULE,
@@ -182,7 +182,10 @@ REASONS = {
     "training.halving": {"survivors_of": _LINE, "transforms_to_try": _ORDER},
     "training.trials": {"kernel_at": _LINE},
     "training.model_size": {"search_size": _ORDER},
-    "training.search": {"search": _ORDER, "is_significantly_lower": _LINE},
+    "training.search": {
+        "search": _ORDER, "is_significantly_lower": _LINE, "deal_folds": _CHANCE,
+        "hold_out": _CHANCE,
+    },
     "training.train": {"train": _ORDER, "refuse_out_of_core": _LINE},
     "training.tuning": {
         "restrict_to_width": _LINE, "leaves_open": _LINE, "tune": _ORDER, "rescale": _LINE,

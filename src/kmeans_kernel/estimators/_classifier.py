@@ -20,11 +20,19 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from kmeans_kernel.core.arrays.column_order import order_of_columns
 from kmeans_kernel.core.arrays.encoding import EncodingKind
 from kmeans_kernel.core.arrays.events import OnEvent, RowsRead
 from kmeans_kernel.core.arrays.execution import Run, ambient_listener
 from kmeans_kernel.core.arrays.lazy import LazyRows
-from kmeans_kernel.core.arrays.matrices import Array, Matrix, row_width
+from kmeans_kernel.core.arrays.matrices import (
+    Array,
+    IntArray,
+    Matrix,
+    dense,
+    is_sparse,
+    row_width,
+)
 from kmeans_kernel.core.arrays.rows import (
     LabelledRows,
     TrainingRows,
@@ -69,6 +77,9 @@ from kmeans_kernel.utils.validation import (
     codes_of,
     has_missing,
 )
+
+# Rows that keep their order: the columns are told apart by the first of them.
+_ROWS_OF_ORDER = 20_000
 
 
 class KMeansKernelClassifier(
@@ -387,16 +398,36 @@ class KMeansKernelClassifier(
             )
         else:
             rows = self._labelled(X, y, sample_weight)
-            config, start = self._config_for(rows), self._start_from(before, rows)
+            config = self._config_for(rows)
+            order = self._order_of_columns(rows, config)
+            if order is not None:
+                rows, config = rows.with_columns(order), config.with_columns(order)
+                before = before and before.for_columns(np.argsort(order))
+            start = self._start_from(before, rows)
             rngs, rng = self._generators(len(rows.classes))
             with (
                 self._reporting(rows, callback, task) as listener,
                 threads_for(_operations(rows, config), self.n_jobs) as executor,
             ):
                 run = Run(executor, listener, rng, deadline=deadline)
-                self.result_ = train(rows, config, rngs, run, start)
+                result = train(rows, config, rngs, run, start)
+                if order is not None:
+                    result = replace(result, model=result.model.for_columns(order))
+                self.result_ = result
         if task is not None:
             task.end()
+
+    def _order_of_columns(self, rows: LabelledRows, config: TrainingConfig) -> IntArray | None:
+        """Return the order in which the columns of a table are trained on; None for other rows.
+
+        It depends on their values alone, so that the order in which they came does not matter.
+        """
+        if isinstance(rows.X, LazyRows) or is_sparse(rows.X):
+            return None
+        if config.feature_transform is None or not config.sees_table(rows.n_features):
+            return None
+        some = rows if rows.weights is not None else rows.at(slice(0, _ROWS_OF_ORDER))
+        return order_of_columns(dense(some.X[:]), some.codes)
 
     def _config_for(self, rows: LabelledRows) -> TrainingConfig:
         """Return the configuration, with the levels of columns that are not plain numbers."""

@@ -12,12 +12,11 @@ from kmeans_kernel.core.training.cross_validation import (
     CrossValidation,
     Fold,
     LeaveOneOut,
-    deal_folds,
     dual_path,
-    hold_out,
     logistic_path,
     ridge_path,
 )
+from kmeans_kernel.core.training.search import deal_folds, hold_out
 from kmeans_kernel.utils.threads import ThreadExecutor
 from tests.reference import dual as naive_dual
 from tests.reference import logistic as naive_logistic

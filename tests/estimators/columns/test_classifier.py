@@ -65,11 +65,34 @@ def test_units_offsets_and_names_of_levels_change_no_prediction(table, model):
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
-def test_the_order_of_columns_changes_no_label(table, model):
+@pytest.mark.parametrize("repeated", [False, True], ids=["distinct", "repeated"])
+def test_the_order_of_columns_changes_nothing(table, repeated):
     X, y = table
-    turned = X[X.columns[::-1]]
-    found = fit(turned[TRAIN], y[TRAIN]).predict_proba(turned[TEST])
-    np.testing.assert_allclose(found, model.predict_proba(X[TEST]), atol=2e-3)
+    rows = np.append(np.arange(300), np.arange(0, 300, 7)) if repeated else np.arange(300)
+    X, y = X.iloc[rows], y[rows]
+    turned = X[X.columns[::-1]].rename(columns={"age": "zz"})
+    found, expected = fit(turned, y), fit(X, y)
+    np.testing.assert_allclose(found.predict_proba(turned), expected.predict_proba(X), atol=1e-12)
+    assert [str(row[::-1]) for row in found.representatives_] == [
+        str(row) for row in expected.representatives_
+    ]
+
+
+@pytest.mark.parametrize("kind", ["numbers", "pixels"])
+def test_the_order_of_columns_of_an_array_changes_nothing(kind):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 6)) if kind == "numbers" else rng.integers(0, 9, (300, 16)) * 1.0
+    y = X[:, 0] > X[:, 1]
+    order = rng.permutation(X.shape[1])
+    found, expected = fit(X[:, order], y), fit(X, y)
+    np.testing.assert_allclose(
+        found.predict_proba(X[:, order]), expected.predict_proba(X), atol=1e-9
+    )
+    np.testing.assert_allclose(
+        found.representatives_, expected.representatives_[:, order], atol=1e-12
+    )
+    warm = clone(expected).set_params(warm_start=True).fit(X, y)
+    assert warm.fit(X, y).score(X, y) > 0.9
 
 
 def test_unknown_levels_and_new_missing_values_are_predicted(table, model):

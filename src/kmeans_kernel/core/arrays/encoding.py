@@ -18,7 +18,7 @@ A missing number and an unknown level are encoded as the mean of the training ro
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -104,6 +104,14 @@ class ColumnEncoding:
     def n_features(self) -> int:
         """D, the number of features."""
         return sum(self._lengths)
+
+    def for_columns(self, order: IntArray) -> ColumnEncoding:
+        """Return the encoding of rows X that equals this one of X[:, order]."""
+        places = {
+            name: order[getattr(self, name)]
+            for name in ("value_columns", "step_columns", "level_columns", "missing_columns")
+        }
+        return replace(self, **places)
 
     @property
     def columns(self) -> IntArray:

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from kmeans_kernel.core.arrays.matrices import Array, Matrix
+from kmeans_kernel.core.arrays.matrices import Array, IntArray, Matrix
 
 # Standard deviation / median absolute deviation (MAD) of a normal distribution.
 _DEVIATION_IN_MEDIANS = 1.4826
@@ -60,6 +60,13 @@ class FeatureTransform:
     @property
     def groups(self) -> None:
         """None: every feature is a column of its own."""
+
+    def for_columns(self, order: IntArray) -> FeatureTransform:
+        """Return the transform of rows X that equals, column by column, this one of X[:, order]."""
+        places = np.argsort(order)
+        return FeatureTransform(
+            self.kind, self.centers[places], self.widths[places], self.gains[places]
+        )
 
     def apply(self, X: Matrix) -> Array:
         """Return transformed rows, in the type of X if that is a floating-point type."""

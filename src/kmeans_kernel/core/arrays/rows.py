@@ -202,6 +202,20 @@ class LabelledRows:
         """The (n,) weight of one copy of each row."""
         return np.asarray(self.row_weights / self.copies)
 
+    def with_columns(self, order: IntArray) -> LabelledRows:
+        """Return the rows with their columns in another order.
+
+        Where equal rows were merged, the rows are sorted again as `merge_equal_rows` does: by their
+        values, column by column.
+        """
+        X = np.take(self.X[:], order, axis=1)  # in C order, unlike X[:, order]
+        if self.weights is None:
+            return replace(self, X=X)
+        places = _lexicographic_order(X, self.codes, np.arange(len(X)))
+        return LabelledRows(
+            X[places], self.codes[places], self.classes, self.weights[places], self.sphere_map
+        )
+
     def on_sphere(self, sphere_map: SphereMap) -> LabelledRows:
         """Return the same rows with another map to the sphere."""
         return replace(self, sphere_map=sphere_map)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -86,6 +86,23 @@ class FittedModel:
         if isinstance(transform, ColumnEncoding):
             return transform.n_columns
         return int(self.directions.shape[1]) - (self.sphere_map.lift > 0)
+
+    def for_columns(self, order: IntArray) -> FittedModel:
+        """Return the model of rows X with the scores of this one for X[:, order]."""
+        sphere_map = self.sphere_map
+        transform, places = sphere_map.feature_transform, np.argsort(order)
+        if isinstance(transform, ColumnEncoding):  # its features keep their order
+            return replace(
+                self, sphere_map=replace(sphere_map, feature_transform=transform.for_columns(order))
+            )
+        moved = replace(
+            sphere_map,
+            scales=None if sphere_map.scales is None else sphere_map.scales[places],
+            feature_transform=None if transform is None else transform.for_columns(order),
+        )
+        lift = np.arange(len(order), self.directions.shape[1])
+        directions = self.directions[:, np.append(places, lift)]
+        return replace(self, directions=directions, sphere_map=moved)
 
     @property
     def representatives(self) -> Array:

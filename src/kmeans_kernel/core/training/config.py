@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from kmeans_kernel.core.arrays.encoding import EncodingKind
+from kmeans_kernel.core.arrays.matrices import IntArray
 from kmeans_kernel.core.clustering.spherical_kmeans import Init
 from kmeans_kernel.core.kernels.kernels import Kernel
 
@@ -56,6 +57,12 @@ class TrainingConfig:
     feature_transform: Literal["auto"] | EncodingKind | None
     loss: Loss | None
     n_levels: tuple[int, ...] | None = None
+
+    def with_columns(self, order: IntArray) -> TrainingConfig:
+        """Return the configuration for rows with their columns in another order."""
+        if self.n_levels is None:
+            return self
+        return replace(self, n_levels=tuple(self.n_levels[j] for j in order))
 
     def sees_table(self, n_features: int) -> bool:
         """Return whether rows of so many features are searched as a table."""

@@ -11,7 +11,7 @@ cross-validation for smaller ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import NamedTuple, Protocol, TypeAlias
@@ -199,31 +199,3 @@ class LeaveOneOut:
         Y = np.eye(len(self.rows.classes))[self.codes]
         weights = self.rows.copy_weights[self.left_out]
         return lambda value: path.left_out_scores(T, Y, weights, value)
-
-
-def deal_folds(codes: IntArray, n_folds: int, rng: np.random.Generator) -> Iterator[IntArray]:
-    """Yield the sorted positions of the samples in each of `n_folds` stratified folds."""
-    fold = np.empty(len(codes), dtype=np.intp)
-    dealt = 0
-    for code in np.unique(codes):
-        members = rng.permutation(np.flatnonzero(codes == code))
-        fold[members] = (dealt + np.arange(len(members))) % n_folds
-        dealt += len(members)
-    for k in range(n_folds):
-        positions = np.flatnonzero(fold == k)
-        if 0 < len(positions) < len(codes):
-            yield positions
-
-
-def hold_out(
-    rows: LabelledRows, n_folds: int, rng: np.random.Generator
-) -> Iterator[tuple[LabelledRows, LabelledRows]]:
-    """Yield the training rows and the held-out rows of each stratified fold.
-
-    The copies of a merged row are dealt one by one. Otherwise a fold of a table with few distinct
-    values would hold out combinations that no other fold has.
-    """
-    positions_of_copies = np.repeat(np.arange(len(rows)), rows.copies)
-    for positions in deal_folds(rows.codes[positions_of_copies], n_folds, rng):
-        held = np.bincount(positions_of_copies[positions], minlength=len(rows))
-        yield rows.with_copies(rows.copies - held), rows.with_copies(held)

@@ -36,8 +36,7 @@ from kmeans_kernel.core.arrays.rows import (
 from kmeans_kernel.core.arrays.sphere import SphereMap
 from kmeans_kernel.core.kernels.kernels import Kernel
 from kmeans_kernel.core.training.config import MOST_FEATURES_OF_A_TABLE, TrainingConfig
-from kmeans_kernel.core.training.cross_validation import hold_out
-from kmeans_kernel.core.training.search import is_significantly_lower
+from kmeans_kernel.core.training.search import hold_out, is_significantly_lower
 from kmeans_kernel.core.training.trials import (
     FIRST_POWER,
     POWERS,

@@ -16,8 +16,7 @@ from kmeans_kernel.core.arrays.rows import LabelledRows, TrainingRows, basis_siz
 from kmeans_kernel.core.model.fitted_model import FittedModel
 from kmeans_kernel.core.model.temperature import brier_losses
 from kmeans_kernel.core.training.config import TrainingConfig
-from kmeans_kernel.core.training.cross_validation import hold_out
-from kmeans_kernel.core.training.search import is_significantly_lower
+from kmeans_kernel.core.training.search import hold_out, is_significantly_lower
 from kmeans_kernel.core.training.tuning import Tuned, rescale, tune
 
 # A function that trains a model on rows with given hyperparameters.

@@ -1,4 +1,4 @@
-"""Search for kernel, γ and regularization by the loss of held-out predictions.
+"""Search for kernel, γ and regularization by the loss of held-out predictions; held-out rows.
 
 The loss is taken to be unimodal in log γ and in the log of the regularization, so each is found by
 a walk downhill on a grid.
@@ -6,7 +6,7 @@ a walk downhill on a grid.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from kmeans_kernel.core.arrays.events import CandidateTried, OnEvent
 from kmeans_kernel.core.arrays.matrices import Array, IntArray
+from kmeans_kernel.core.arrays.rows import LabelledRows
 from kmeans_kernel.core.kernels.kernels import Kernel
 from kmeans_kernel.core.training.cross_validation import HeldOut
 
@@ -162,3 +163,31 @@ def is_significantly_lower(old: Array, new: Array, weights: Array, errors: float
     mean = float(np.average(gains, weights=weights))
     variance = float(np.average((gains - mean) ** 2, weights=weights))
     return mean > errors * float(np.sqrt(variance / len(gains)))
+
+
+def deal_folds(codes: IntArray, n_folds: int, rng: np.random.Generator) -> Iterator[IntArray]:
+    """Yield the sorted positions of the samples in each of `n_folds` stratified folds."""
+    fold = np.empty(len(codes), dtype=np.intp)
+    dealt = 0
+    for code in np.unique(codes):
+        members = rng.permutation(np.flatnonzero(codes == code))
+        fold[members] = (dealt + np.arange(len(members))) % n_folds
+        dealt += len(members)
+    for k in range(n_folds):
+        positions = np.flatnonzero(fold == k)
+        if 0 < len(positions) < len(codes):
+            yield positions
+
+
+def hold_out(
+    rows: LabelledRows, n_folds: int, rng: np.random.Generator
+) -> Iterator[tuple[LabelledRows, LabelledRows]]:
+    """Yield the training rows and the held-out rows of each stratified fold.
+
+    The copies of a merged row are dealt one by one. Otherwise a fold of a table with few distinct
+    values would hold out combinations that no other fold has.
+    """
+    positions_of_copies = np.repeat(np.arange(len(rows)), rows.copies)
+    for positions in deal_folds(rows.codes[positions_of_copies], n_folds, rng):
+        held = np.bincount(positions_of_copies[positions], minlength=len(rows))
+        yield rows.with_copies(rows.copies - held), rows.with_copies(held)

@@ -40,13 +40,17 @@ from kmeans_kernel.core.training.cross_validation import (
     Fold,
     LeaveOneOut,
     dual_path,
-    hold_out,
     logistic_path,
     ridge_path,
 )
 from kmeans_kernel.core.training.fit import fit_coefficients
 from kmeans_kernel.core.training.halving import Halving, Searched, transforms_to_try
-from kmeans_kernel.core.training.search import Candidate, is_significantly_lower, search
+from kmeans_kernel.core.training.search import (
+    Candidate,
+    hold_out,
+    is_significantly_lower,
+    search,
+)
 
 # The most representatives of the smaller problem.
 _MOST_REPRESENTATIVES = 1000

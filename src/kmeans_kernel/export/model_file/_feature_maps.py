@@ -128,11 +128,16 @@ def _check_columns(arrays: dict[str, npt.NDArray[Any]], width: int) -> None:
     if len(np.unique(every)) != width:
         raise ModelFileError(f"its encoding does not name each of its {width} columns")
     for name in ("value_columns", "missing_columns"):
-        if (np.diff(arrays[name]) <= 0).any():
-            raise ModelFileError(f"its {name} are not in order")
+        if len(np.unique(arrays[name])) < len(arrays[name]):
+            raise ModelFileError(f"its {name} name a column twice")
     for name in ("step_columns", "level_columns"):
-        if (np.diff(arrays[name]) < 0).any():
-            raise ModelFileError(f"its {name} are not in order")
+        if len(_first_places(arrays[name])) > len(np.unique(arrays[name])):
+            raise ModelFileError(f"its {name} are not together")
+
+
+def _first_places(columns: IntArray) -> IntArray:
+    """Return the places at which a column begins that differs from the one before."""
+    return np.flatnonzero(np.append(True, columns[1:] != columns[:-1])[: len(columns)])
 
 
 def _check_levels(
@@ -143,7 +148,8 @@ def _check_levels(
     counts = np.bincount(columns, minlength=width)
     if n_levels is not None and counts.tolist() != list(n_levels):
         raise ModelFileError("the levels of its encoding are not those of its columns")
-    firsts = np.searchsorted(columns, columns)
+    firsts = _first_places(columns)
+    firsts = np.repeat(firsts, np.diff(np.append(firsts, len(columns))))
     if not np.array_equal(arrays["level_codes"], np.arange(len(columns)) - firsts):
         raise ModelFileError("its level_codes are not the positions of levels")
     numbers = np.concatenate([arrays["value_columns"], arrays["step_columns"]])
