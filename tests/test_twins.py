@@ -131,6 +131,7 @@ TWINS = {
         "logistic_path": "logistic.solve",
         "dual_path": "dual.solve",
     },
+    "training.exact_ridge": {"search_exact": "core/training/test_exact_ridge.py"},
     "training.search": {
         "downhill": "core/training/test_search.py",
         "squared_losses": "core/training/test_search.py",

@@ -36,6 +36,7 @@ from kmeans_kernel.core.arrays.rows import (
 from kmeans_kernel.core.arrays.sphere import SphereMap
 from kmeans_kernel.core.kernels.kernels import Kernel
 from kmeans_kernel.core.training.config import MOST_FEATURES_OF_A_TABLE, TrainingConfig
+from kmeans_kernel.core.training.exact_ridge import search_exact
 from kmeans_kernel.core.training.search import hold_out, is_significantly_lower
 from kmeans_kernel.core.training.trials import (
     FIRST_POWER,
@@ -84,6 +85,10 @@ _LOGISTIC_WIDTHS, _LOGISTIC_POWER = (0, -3), -3
 # A kernel family or a transform that is worse by more than so many standard errors is given up.
 _HOPELESS = 2.0
 
+# All rows are tried as representatives where the labels of nearest neighbours improve held-out
+# probabilities by more than so many standard errors, and up to so many rows.
+_CLEAR_GAIN, _MOST_EXACT_ROWS = 4.0, 12_000
+
 # Brier scores that differ by less are as good: where classes are told apart without error, tiny
 # differences may be significant.
 _NOTICEABLE = 1e-3
@@ -99,11 +104,13 @@ class Searched:
     sphere_map : the map of all rows to the sphere; its lift is still to be set
     enough_landmarks : number of landmarks of the best trial if a quarter of them predicts as well,
         so that more would not help; else None
+    exact : whether all rows are to be representatives
     """
 
     trial: Trial
     sphere_map: SphereMap
     enough_landmarks: int | None = None
+    exact: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +148,11 @@ class Halving:
         self.run.report(shares[3])
         best = self._refine(found)
         self.run.report(0.95)
-        return Searched(best, _joint_map(best), self._enough_landmarks(best))
+        if not self._may_need_all_rows(best, len(rows)):
+            return Searched(best, _joint_map(best), self._enough_landmarks(best))
+        share = min(0.5, basis_size(rows, self.config.n_representatives) / len(rows))
+        best, is_exact = self._try_all_rows(best, share)
+        return Searched(best, _joint_map(best), exact=is_exact)
 
     def _sample(self, rows: TrainingRows, most: int) -> LabelledRows:
         return stratified_sample(rows, most, self.run.rng)
@@ -433,6 +444,33 @@ class Halving:
             return best
         tried = self._try_on(best.problem, _neighbours(best), best)
         return min([best, *tried], key=lambda one: one.mean_brier)
+
+    def _may_need_all_rows(self, best: Trial, n: int) -> bool:
+        """Return whether single rows may predict better than centroids, and are not too many."""
+        config = self.config
+        is_open = config.may_shrink and config.regularization is None and config.loss is None
+        is_open &= isinstance(config.kernel, tuple) and best.width is not None
+        in_time = n <= _MOST_EXACT_ROWS and not self.run.is_out_of_time()
+        is_perfect = best.mean_brier < _NOTICEABLE
+        return is_open and in_time and not is_perfect and best.gain_of_neighbours() > _CLEAR_GAIN
+
+    def _try_all_rows(self, best: Trial, share: float) -> tuple[Trial, bool]:
+        """Try exact kernel ridge regression against the best trial with more landmarks.
+
+        `share` is the number of representatives for each row that the final fit would have.
+        """
+        families = self.config.kernel if isinstance(self.config.kernel, tuple) else ()
+        exact, weights = search_exact(best, families, self.run.executor), best.problem.weights
+        self._report([exact])
+        if not is_significantly_lower(best.brier, exact.brier, weights):
+            return best, False
+        parts = best.problem.parts
+        more = max(parts.n_landmarks, round(share * len(parts.folds[0][0])))
+        problem = self._problem(replace(parts, n_landmarks=more), best.problem.scales)
+        rival = self._refine_lambda(self._try_on(problem, [best.kernel], best)[0])
+        rival = min([best, self._refine_width(rival)], key=lambda one: one.mean_brier)
+        wins = is_significantly_lower(rival.brier, exact.brier, weights)
+        return (exact, True) if wins else (rival, False)
 
     def _enough_landmarks(self, best: Trial) -> int | None:
         """Try the best trial with a quarter of the landmarks."""

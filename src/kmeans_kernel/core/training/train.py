@@ -18,7 +18,7 @@ from kmeans_kernel.core.clustering.representatives import Representatives, Start
 from kmeans_kernel.core.model.fitted_model import FittedModel
 from kmeans_kernel.core.solvers.nystrom import Solution, sampling_pays
 from kmeans_kernel.core.training.boundary import add_boundary_rows, share_with_boundary
-from kmeans_kernel.core.training.config import Loss, TrainingConfig
+from kmeans_kernel.core.training.config import FitOn, Loss, TrainingConfig
 from kmeans_kernel.core.training.fit import calibrate, fit_coefficients
 from kmeans_kernel.core.training.model_size import search_size
 from kmeans_kernel.core.training.tuning import Tuned, leaves_open, restrict_to_width, tune
@@ -167,10 +167,13 @@ def _build(
     run = runs["solving"]
     run.report(0.0)
 
+    fit_on: FitOn = "representatives" if tuned.exact else config.fit_on
+    regularization: float | Array = tuned.regularization
+    if tuned.exact:  # the ridge of each row
+        regularization = tuned.regularization * rows.total_weight / basis.counts
+
     def fit() -> tuple[FittedModel, Solution]:
-        return fit_coefficients(
-            rows, basis, tuned.kernel, tuned.regularization, config.fit_on, tuned.loss, run
-        )
+        return fit_coefficients(rows, basis, tuned.kernel, regularization, fit_on, tuned.loss, run)
 
     model, solution = fit()
     if not n_boundary:

@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import numpy as np
 from scipy.sparse import csr_array
+from scipy.special import softmax
 
 from kmeans_kernel.core.arrays.encoding import FeatureGroups, FeatureMap
 from kmeans_kernel.core.arrays.execution import SERIAL, Executor
@@ -23,7 +24,7 @@ from kmeans_kernel.core.arrays.rows import LabelledRows, water_fill
 from kmeans_kernel.core.kernels.kernels import Kernel
 from kmeans_kernel.core.model.agop import learn_scales
 from kmeans_kernel.core.model.fitted_model import FittedModel
-from kmeans_kernel.core.model.temperature import brier_losses
+from kmeans_kernel.core.model.temperature import brier_losses, fit_temperature
 from kmeans_kernel.core.solvers.blas import divide_from_left, factor_tile
 from kmeans_kernel.core.solvers.logistic import SmallLogisticProblem
 from kmeans_kernel.core.solvers.nystrom import (
@@ -132,6 +133,12 @@ class TrialFold:
     def _mutual(self) -> Array:
         """Cosines of the landmarks with each other, in float64."""
         return np.asarray(self.landmarks @ self.landmarks.T)
+
+    def nearest_codes(self) -> IntArray:
+        """Return the class of the training sample nearest to each held-out sample."""
+        n = len(self.train)
+        nearest = (self.unit[n:] @ self.unit[:n].T).argmax(axis=1)
+        return np.asarray(self.train.codes[nearest])
 
     def whiten(self, kernel: Kernel) -> WhitenedFold:
         """Compute the whitened features of all samples for one kernel."""
@@ -333,6 +340,24 @@ class Trial:
         """The k of 2γ = 2ᵏ, rounded; None for a kernel without γ."""
         gamma = getattr(self.kernel, "gamma", None)
         return None if gamma is None else round(float(np.log2(2.0 * gamma)))
+
+    def gain_of_neighbours(self) -> float:
+        """Return by how many standard errors nearest neighbours improve the probabilities.
+
+        The probabilities P of the held-out samples are moved towards the label N of the nearest
+        training sample: P + α(N − P), with the α of least squares. For a model that has learned all
+        there is, α is zero; else single rows know more than the representatives.
+        """
+        problem = self.problem
+        labels = np.eye(self.scores.shape[1])
+        chances = softmax(
+            self.scores / fit_temperature(self.scores, problem.codes, problem.weights), axis=1
+        )
+        nearest = np.concatenate([fold.nearest_codes() for fold in problem.folds])
+        moves = labels[nearest] - chances
+        gains = problem.weights * ((labels[problem.codes] - chances) * moves).sum(axis=1)
+        spread = float(np.sqrt(len(gains)) * gains.std())
+        return float(gains.sum()) / spread if spread > 0 else 0.0
 
     def learn_scales(self) -> list[Array]:
         """Return the feature scales of each fold, learned from its training samples."""

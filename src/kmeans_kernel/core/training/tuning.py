@@ -98,6 +98,7 @@ class Tuned:
     temperature, held_out_error : from the held-out samples; None if nothing was searched
     n_representatives : Q, if the search has chosen fewer than were allowed; else None
     squares : the best candidate with the squared loss; None if nothing was searched
+    exact : whether all rows are representatives, so that a fit to these is one to all rows
     """
 
     kernel: Kernel
@@ -108,6 +109,7 @@ class Tuned:
     held_out_error: float | None = None
     n_representatives: int | None = None
     squares: Candidate | None = None
+    exact: bool = False
 
 
 def restrict_to_width(config: TrainingConfig, n_features: int) -> TrainingConfig:
@@ -173,7 +175,9 @@ def _tune_table(rows: TrainingRows, config: TrainingConfig, run: Run) -> Tuned:
         searched = Halving(config, run).search(rows)
     best = searched.trial
     regularization, problem = best.regularization, best.problem
-    if config.regularization is None:
+    if searched.exact:  # the same ridge, that is λ times the weight
+        regularization *= problem.fitted_weight / rows.total_weight
+    elif config.regularization is None:
         regularization = rescale(regularization, problem.fitted_weight, rows.total_weight)
     return Tuned(
         best.kernel,
@@ -183,6 +187,7 @@ def _tune_table(rows: TrainingRows, config: TrainingConfig, run: Run) -> Tuned:
         fit_temperature(best.scores, problem.codes, problem.weights),
         best.error,
         _enough_representatives(rows, config, searched),
+        exact=searched.exact,
     )
 
 
@@ -194,6 +199,8 @@ def _enough_representatives(
     More landmarks than `_SHARE_OF_ROWS` of the rows do not lower the error of development tables,
     and make no typical rows.
     """
+    if searched.exact:
+        return max(rows.class_sizes)
     if not config.may_shrink:
         return None
     # A table of few distinct rows, which are merged, may have all of them as representatives.
