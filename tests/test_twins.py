@@ -156,7 +156,7 @@ REASONS = {
         "n_rows": _LINE, "dense": _LINE, "as_counts": _LINE,
     },
     "arrays.rows": {"basis_size": _LINE, "draw": _CHANCE, "stratified_sample": _CHANCE},
-    "arrays.feature_transform": {"has_one_unit": _RULE},
+    "arrays.feature_transform": {"has_one_unit": _RULE, "has_several_units": _RULE},
     "arrays.stream": {"blocks_changed": _LINE, "concatenate_rows": _LINE},
     "clustering.representatives": {"busy_share": _RULE},
     "clustering.spherical_kmeans": {"draw_centroids": _CHANCE},

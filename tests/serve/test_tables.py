@@ -9,8 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from kmeans_kernel import KMeansKernelClassifier, load_model, save_model
+from kmeans_kernel import KMeansKernelClassifier, TableEncoder, load_model, save_model
 from kmeans_kernel.estimators.columns._columns import Column
 from kmeans_kernel.serve import Limits
 from kmeans_kernel.serve._models import to_served_model
@@ -52,8 +54,19 @@ def numbers(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def server(table, numbers, tmp_path_factory):
-    command = [*SERVE, table[1], numbers[1], "--port", "0"]
+def encoded(tmp_path_factory):
+    """Return a pipeline that begins with the encoder of tables, and its file."""
+    X, y = people()
+    steps = TableEncoder(column_types=TYPES), StandardScaler(), KMeansKernelClassifier(5)
+    model = make_pipeline(*steps).fit(X, y)
+    path = tmp_path_factory.mktemp("encoded") / "encoded.model"
+    save_model(model, path)
+    return model, path
+
+
+@pytest.fixture(scope="module")
+def server(table, numbers, encoded, tmp_path_factory):
+    command = [*SERVE, table[1], numbers[1], encoded[1], "--port", "0"]
     with running(command, tmp_path_factory.mktemp("log") / "log") as server:
         yield server
 
@@ -120,6 +133,20 @@ def test_every_way_gives_the_probabilities_of_python(server, table):
     found = np.reshape(by_tensor["outputs"][1]["data"], (-1, 2))
     np.testing.assert_array_equal(found, of(told))
     assert by_tensor["parameters"]["notes"] == "; ".join(told["notes"]) + ".0"  # grade: 9.0
+
+
+def test_a_pipeline_that_begins_with_the_encoder_takes_rows_by_name(server, table, encoded):
+    model, path = encoded
+    rows = table[2]
+    expected = model.predict_proba(rows)
+    np.testing.assert_array_equal(load_model(path).predict_proba(rows), expected)
+    status, told = ask(server, {"rows": records(rows)}, model="encoded")
+    assert status == 200, told
+    np.testing.assert_allclose(of(told), expected, rtol=0, atol=1e-12)
+    assert any("'Bonn'" in note for note in told["notes"])
+    example = to_served_model("encoded", model).table.example
+    assert set(example) == set(USED)
+    assert ask(server, {"rows": [example]}, model="encoded")[0] == 200
 
 
 def tensors(rows):

@@ -24,6 +24,7 @@ from kmeans_kernel.core.arrays.column_order import order_of_columns
 from kmeans_kernel.core.arrays.encoding import EncodingKind
 from kmeans_kernel.core.arrays.events import OnEvent, RowsRead
 from kmeans_kernel.core.arrays.execution import Run, ambient_listener
+from kmeans_kernel.core.arrays.feature_transform import has_several_units
 from kmeans_kernel.core.arrays.lazy import LazyRows
 from kmeans_kernel.core.arrays.matrices import (
     Array,
@@ -434,9 +435,18 @@ class KMeansKernelClassifier(
         config = config_of(self, len(rows.classes))
         if self._columns is not None:
             return replace(config, n_levels=n_levels_of(self._columns))
-        if has_missing(rows.X):
+        if has_missing(rows.X) or self._is_wide_table(rows, config):
             return replace(config, n_levels=(0,) * rows.n_features)
         return config
+
+    def _is_wide_table(self, rows: LabelledRows, config: TrainingConfig) -> bool:
+        """Return whether rows too wide for a table have columns of several units all the same."""
+        if isinstance(rows.X, LazyRows) or is_sparse(rows.X):
+            return False
+        tuned = config.feature_transform == "auto" and isinstance(config.kernel, tuple)
+        return (
+            tuned and not config.sees_table(rows.n_features) and has_several_units(dense(rows.X[:]))
+        )
 
     def _fit_out_of_core(
         self,

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.pipeline import Pipeline
 
 from kmeans_kernel.core.arrays.matrices import Array
-from kmeans_kernel.estimators._patch_voting import PatchVotingClassifier
 from kmeans_kernel.report._inspection import input_shape, sees_images
 from kmeans_kernel.serve._tables import (
     ServedTable,
     datatype_of,
     describe_column,
     to_served_table,
+    without_feature_names,
 )
 
 # Model files have no versions, but the protocol requires one.
@@ -96,7 +94,7 @@ def to_served_model(name: str, estimator: Any) -> ServedModel:
     labels, datatype = _protocol_labels(np.asarray(estimator.classes_))
     return ServedModel(
         name=name,
-        predict=predict or _without_feature_names(estimator).predict_proba,
+        predict=predict or without_feature_names(estimator).predict_proba,
         n_features=int(estimator.n_features_in_),
         feature_names=None if names is None else tuple(str(one) for one in names),
         image_shape=(input_shape(estimator) or _UNKNOWN_SHAPE) if sees_images(estimator) else None,
@@ -174,17 +172,3 @@ def _protocol_labels(classes: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], str]:
     if kind == "f":
         return classes.astype("<f8"), "FP64"
     return np.array([str(label) for label in classes.tolist()], dtype=object), "BYTES"
-
-
-def _without_feature_names(estimator: Any) -> Any:
-    """Return a copy without feature names.
-
-    Requests are matched by name when they are parsed; scikit-learn would warn about every array.
-    """
-    estimator = copy(estimator)
-    if isinstance(estimator, Pipeline):
-        estimator.steps = [(name, _without_feature_names(step)) for name, step in estimator.steps]
-    elif isinstance(estimator, PatchVotingClassifier):
-        estimator.classifier_ = _without_feature_names(estimator.classifier_)
-    vars(estimator).pop("feature_names_in_", None)
-    return estimator

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +16,9 @@ from sklearn.pipeline import Pipeline
 from kmeans_kernel.core.arrays.encoding import ColumnEncoding
 from kmeans_kernel.core.arrays.matrices import Array
 from kmeans_kernel.estimators._classifier import KMeansKernelClassifier
+from kmeans_kernel.estimators._patch_voting import PatchVotingClassifier
 from kmeans_kernel.estimators.columns._columns import Column
+from kmeans_kernel.estimators.columns._encoder import TableEncoder
 
 Predict: TypeAlias = Callable[[npt.NDArray[Any]], Array]
 
@@ -62,7 +64,8 @@ def to_served_table(estimator: Any) -> tuple[ServedTable, Predict] | None:
     """
     while isinstance(estimator, Pipeline) and len(estimator.steps) == 1:
         estimator = estimator[0]
-    # A pipeline that begins with a TableEncoder has columns too: its place is here.
+    if isinstance(estimator, Pipeline) and isinstance(estimator[0], TableEncoder):
+        return _encoded_table(estimator[0], without_feature_names(estimator[1:]))
     if not isinstance(estimator, KMeansKernelClassifier):
         return None
     transform = estimator.model_.sphere_map.feature_transform
@@ -77,11 +80,42 @@ def to_served_table(estimator: Any) -> tuple[ServedTable, Predict] | None:
     return ServedTable(columns, _typical_row(estimator, columns)), of_numbers.predict_proba
 
 
+def _encoded_table(encoder: TableEncoder, others: Pipeline) -> tuple[ServedTable, Predict]:
+    """Return the table of an encoder, and the predictions of the steps behind it."""
+    columns, encoding = encoder.columns_, encoder._encoding
+    mean = encoder.inverse_transform(np.zeros((1, encoding.n_features))).tolist()[0]
+
+    def predict(coded: npt.NDArray[Any]) -> Array:
+        found: Array = others.predict_proba(encoding.apply(coded))
+        return found
+
+    return ServedTable(columns, _example(columns, mean)), predict
+
+
+def without_feature_names(estimator: Any) -> Any:
+    """Return a copy without feature names.
+
+    Requests are matched by name when they are parsed; scikit-learn would warn about every array.
+    """
+    estimator = copy(estimator)
+    if isinstance(estimator, Pipeline):
+        estimator.steps = [(name, without_feature_names(step)) for name, step in estimator.steps]
+    elif isinstance(estimator, PatchVotingClassifier):
+        estimator.classifier_ = without_feature_names(estimator.classifier_)
+    vars(estimator).pop("feature_names_in_", None)
+    return estimator
+
+
 def _typical_row(classifier: KMeansKernelClassifier, columns: tuple[Column, ...]) -> dict[str, Any]:
     """Return the representative of most training rows by name, as values of JSON."""
     with np.errstate(all="ignore"):  # a model file may hold numbers of any size
         representatives = classifier.representatives_
     row = representatives[int(classifier.representative_counts_.argmax())].tolist()
+    return _example(columns, row)
+
+
+def _example(columns: tuple[Column, ...], row: Sequence[Any]) -> dict[str, Any]:
+    """Return the values of the columns that the model uses, by name, as values of JSON."""
     named = zip(columns, row, strict=True)
     return {column.name: _typical(column, value) for column, value in named
             if column.kind != "dropped"}  # fmt: skip

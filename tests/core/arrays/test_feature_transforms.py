@@ -8,6 +8,7 @@ from kmeans_kernel import KMeansKernelClassifier
 from kmeans_kernel.core.arrays.feature_transform import (
     FeatureMoments,
     has_one_unit,
+    has_several_units,
     learn_asinh,
     learn_standard,
 )
@@ -242,3 +243,17 @@ def test_pixels_have_one_unit_and_tables_do_not(rng):
     assert not has_one_unit(0.5 * pixels)
     assert not has_one_unit(np.hstack([pixels, 1000 * pixels[:, 5:6]]))
     assert not has_one_unit(np.minimum(pixels, 1.0))  # ones and zeros
+
+
+def test_columns_of_several_units_are_told_from_pixels_and_embeddings():
+    rng = np.random.default_rng(0)
+    pixels = rng.integers(0, 256, (500, 120)).astype(float)
+    pixels[:, ::3] //= 40  # edges of the images
+    embeddings = rng.normal(size=(500, 120)) * rng.uniform(0.5, 3.0, 120)
+    table = embeddings.copy()
+    table[:, :30] *= 1e3
+    table[::5, ::7] = np.nan
+    assert has_several_units(table)
+    assert not has_several_units(pixels)
+    assert not has_several_units(embeddings)
+    assert not has_several_units(np.ones((10, 120)))

@@ -24,6 +24,10 @@ _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 # share of the largest.
 _MANY_FEATURES, _SIMILAR_RANGE = 16, 0.5
 
+# Features of several units: ratio of the ninth decile of their ranges to the first; rows that are
+# looked at.
+_SEVERAL_RANGES, _ROWS_OF_RANGES = 100.0, 2000
+
 TransformKind: TypeAlias = Literal["standard", "asinh"]
 
 
@@ -157,6 +161,21 @@ def has_one_unit(X: Array) -> bool:
     highest = X.max(axis=0)
     similar = np.median(highest) >= _SIMILAR_RANGE * highest.max()
     return bool(similar and (X.min(axis=0) == 0).all() and highest.max() > 1)
+
+
+def has_several_units(X: Array) -> bool:
+    """Return whether the ranges of the features differ as those of a table do.
+
+    That is, the ninth decile of the ranges is over a hundred times the first, as of fractions
+    beside distances in metres. Pixels, embeddings and what is made of them have more even ranges.
+    """
+    some = X[:: -(-len(X) // _ROWS_OF_RANGES)]
+    ranges = np.fmax.reduce(some, axis=0) - np.fmin.reduce(some, axis=0)
+    ranges = ranges[ranges > 0]
+    if not len(ranges):
+        return False
+    first, ninth = np.quantile(ranges, [0.1, 0.9])
+    return bool(ninth > _SEVERAL_RANGES * first)
 
 
 def learn_standard(X: Array, weights: Array) -> FeatureTransform:

@@ -17,6 +17,9 @@ Loss: TypeAlias = Literal["squared", "logistic"]
 # several kernels are searched. Pixels and embeddings have more features, all of one kind.
 MOST_FEATURES_OF_A_TABLE = 100
 
+# Up to this many columns a table is encoded in several ways; wider ones are standardised alone.
+MOST_ENCODED_COLUMNS = 300
+
 
 @dataclass(frozen=True)
 class TrainingConfig:

@@ -35,7 +35,7 @@ from kmeans_kernel.core.arrays.rows import (
 )
 from kmeans_kernel.core.arrays.sphere import SphereMap
 from kmeans_kernel.core.kernels.kernels import Kernel
-from kmeans_kernel.core.training.config import MOST_FEATURES_OF_A_TABLE, TrainingConfig
+from kmeans_kernel.core.training.config import MOST_ENCODED_COLUMNS, TrainingConfig
 from kmeans_kernel.core.training.exact_ridge import search_exact
 from kmeans_kernel.core.training.search import hold_out, is_significantly_lower
 from kmeans_kernel.core.training.trials import (
@@ -363,10 +363,8 @@ class Halving:
         start = [_with_power(one, one.power + _LOGISTIC_POWER) for one in near]
         found = problem.try_logistic(start, self.config.regularization)
         self._report(found)
-        best = _best_of_each_family(found)
-        if self.config.regularization is not None:
-            return best
-        return self.run.executor.map(problem.walk_logistic, best)
+        best = min(found, key=lambda one: one.mean_brier)
+        return [best if self.config.regularization is not None else problem.walk_logistic(best)]
 
     def _try_on_large(self, survivors: Sequence[Trial], large: Parts) -> list[Trial]:
         """Try the survivors on the large problem, with the maps learned on the small one."""
@@ -382,7 +380,8 @@ class Halving:
 
     def _refine(self, trials: Sequence[Trial]) -> Trial:
         """Refine widths and feature scales of the best trials, and return the best."""
-        found = [*trials, *map(self._refine_width, _best_of_each_family(trials))]
+        best = min(trials, key=lambda trial: trial.mean_brier)
+        found = [*trials, self._refine_width(best)]
         first = min(found, key=lambda trial: trial.mean_brier)
         best = self._refine_scales(first)
         plain = [trial for trial in found if _scales(trial) is None]
@@ -468,7 +467,9 @@ class Halving:
         more = max(parts.n_landmarks, round(share * len(parts.folds[0][0])))
         problem = self._problem(replace(parts, n_landmarks=more), best.problem.scales)
         rival = self._refine_lambda(self._try_on(problem, [best.kernel], best)[0])
-        rival = min([best, self._refine_width(rival)], key=lambda one: one.mean_brier)
+        if not is_significantly_lower(rival.brier, exact.brier, weights, _HOPELESS):
+            rival = self._refine_width(rival)
+        rival = min([best, rival], key=lambda one: one.mean_brier)
         wins = is_significantly_lower(rival.brier, exact.brier, weights)
         return (exact, True) if wins else (rival, False)
 
@@ -499,7 +500,7 @@ def _kinds_to_try(X: Array, config: TrainingConfig) -> Sequence[EncodingKind | N
         return [config.feature_transform]
     if config.n_levels is None and has_one_unit(X):
         return ["standard", None]
-    if config.fit_on == "representatives" or X.shape[1] > MOST_FEATURES_OF_A_TABLE:
+    if config.fit_on == "representatives" or X.shape[1] > MOST_ENCODED_COLUMNS:
         return ["standard"]
     return _ENCODINGS
 
@@ -563,18 +564,6 @@ def _smooth_if_as_good(trial: Trial) -> Trial:
     rival = min(smooth, key=lambda one: one.mean_loss)
     worse = is_significantly_lower(rival.losses, trial.losses, trial.problem.weights)
     return trial if worse else rival
-
-
-def _best_of_each_family(trials: Sequence[Trial]) -> list[Trial]:
-    """Return the best trial with each kernel family, by Brier score, if it has a chance to win."""
-    ranked = sorted(trials, key=lambda trial: trial.mean_brier)
-    best, weights = ranked[0], ranked[0].problem.weights
-    found = {trial.kernel.name: trial for trial in reversed(ranked)}.values()
-    return [
-        trial
-        for trial in found
-        if not is_significantly_lower(trial.brier, best.brier, weights, _HOPELESS)
-    ]
 
 
 def _beyond(best: Trial, widths: Sequence[int | None]) -> list[Kernel]:
