@@ -99,9 +99,11 @@ class KMeansKernelClassifier(
     n_representatives : int, "auto" or None, default=None
         Centroids per class (Q). A class with at most Q rows is represented by its rows. None is
         2,000 in total for up to 20 classes, 100 of each class for up to 40, and 4,000 in total for
-        more; for up to 100 features also at most half as many as rows, and fewer if the search
-        finds that fewer predict held-out rows as well. "auto" doubles Q while the loss of held-out
-        rows falls significantly, up to 2 GiB of memory for the solve or about 5 minutes for a step.
+        more; for tables also at most half as many as rows, and fewer if the search finds that
+        fewer predict held-out rows as well. Where single rows predict better than centroids, as
+        in repeated visits of the same persons, all rows of up to 12,000 are representatives.
+        "auto" doubles Q while the loss of held-out rows falls significantly, up to 2 GiB of memory
+        for the solve or about 5 minutes for a step.
     kernel : str, default="auto"
         The kernel, a function of the cosine c between two rows: "rbf" is exp(−2γ(1 − c)),
         "laplacian" exp(−2√(γ(1 − c))), "poly" cᵈ, and "exponential_power" exp(−(2γ(1 − c))^(q/2))

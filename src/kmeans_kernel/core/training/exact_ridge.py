@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
 from kmeans_kernel.core.arrays.execution import Executor
 from kmeans_kernel.core.arrays.matrices import Array
+from kmeans_kernel.core.arrays.rows import LabelledRows
 from kmeans_kernel.core.kernels.kernels import Kernel
 from kmeans_kernel.core.solvers.blas import factor_tile
 from kmeans_kernel.core.solvers.nystrom import divide_by
@@ -27,8 +27,11 @@ from kmeans_kernel.core.training.trials import Trial, TrialFold, TrialProblem, k
 _POWERS, _FIRST_POWER, _STRIDE = (-6, 2), -4, 2
 
 # The best γ is about so many octaves above that of a fit with fewer representatives. It is searched
-# in steps of two octaves, while the loss falls by more than this share: the optimum is flat.
-_NARROWER, _STEP, _WORTH_A_STEP = 2, 2, 0.005
+# in steps of two octaves, while the loss falls below this share of it: the optimum is flat.
+_NARROWER, _STEP, _CLEARLY = 2, 2, 0.995
+
+# Training samples of a fold with which width and ridge are searched.
+_SAMPLES = 1500
 
 # Widths 2γ = 2ᵏ that are tried.
 _WIDTHS = (-4, 14)
@@ -37,17 +40,29 @@ _WIDTHS = (-4, 14)
 def search_exact(near: Trial, families: Sequence[Kernel], executor: Executor) -> Trial:
     """Search width and ridge of exact kernel ridge regression, beginning near another trial.
 
-    Each family is tried once; the better one is followed downhill in width. Returns a trial of the
-    squared loss whose regularization times the weight of its training samples is the ridge.
+    On a share of the training samples each family is tried once, and the width of the better one is
+    followed downhill; the best kernel and a wider one are tried on all of them. Returns a trial of
+    the squared loss whose regularization times the weight of its training samples is the ridge.
     """
-    problem = ExactProblem(near.problem, executor)
+    problem = ExactProblem.of(near.problem, _SAMPLES, executor)
     start = (near.width or 0) + _NARROWER
-    first = [kernel_at(family, start + _shift(near.kernel, family)) for family in families]
-    best = min(map(problem.try_kernel, first), key=lambda trial: trial.mean_loss)
-    for step in (_STEP, -_STEP):
-        while (further := problem.try_beyond(best, step)) is not None:
-            best = further
-    return best
+    kernels = [kernel_at(family, start + _shift(near.kernel, family)) for family in families]
+    best = problem.best_of(kernels)
+    while (further := problem.best_of(_neighbours(best))).mean_loss < _CLEARLY * best.mean_loss:
+        best = further
+    if all(len(fold.train) <= _SAMPLES for fold in near.problem.folds):
+        return best
+    # With more samples about it a row depends less on its nearest neighbour alone.
+    return ExactProblem.of(near.problem, None, executor).best_of(
+        [_neighbours(best)[0], best.kernel], best.power
+    )
+
+
+def _neighbours(trial: Trial) -> list[Kernel]:
+    """Return the kernels with the widths on both sides of that of a trial."""
+    width = trial.width or 0
+    widths = [max(width - _STEP, _WIDTHS[0]), min(width + _STEP, _WIDTHS[1])]
+    return [kernel_at(trial.kernel, one) for one in widths]
 
 
 def _shift(old: Kernel, new: Kernel) -> int:
@@ -62,34 +77,44 @@ class ExactProblem:
     Attributes
     ----------
     problem : the folds
-    executor : runs folds
+    folds : the same with the cosines of their samples
+    executor : runs trials
     tried : the trials so far, by kernel
     """
 
     problem: TrialProblem
+    folds: Sequence[ExactFold]
     executor: Executor
     tried: dict[Kernel, Trial] = field(default_factory=dict)
 
-    @cached_property
-    def _folds(self) -> list[ExactFold]:
-        return self.executor.map(ExactFold.of, self.problem.folds)
+    @classmethod
+    def of(cls, problem: TrialProblem, most: int | None, executor: Executor) -> ExactProblem:
+        """Take at most so many training samples of each fold; None for all."""
+        return cls(
+            problem, executor.map(lambda fold: ExactFold.of(fold, most), problem.folds), executor
+        )
 
-    def try_kernel(self, kernel: Kernel) -> Trial:
+    def best_of(self, kernels: Sequence[Kernel], power: int = _FIRST_POWER) -> Trial:
+        """Try kernels side by side, none of them twice, and return the best trial.
+
+        The walk over the ridge begins at 10^(power/2).
+        """
+        new = [kernel for kernel in kernels if kernel not in self.tried]
+        found = self.executor.map(lambda kernel: self._walk(kernel, power), new)
+        self.tried.update(zip(new, found, strict=True))
+        return min((self.tried[kernel] for kernel in kernels), key=lambda trial: trial.mean_loss)
+
+    def _walk(self, kernel: Kernel, power: int) -> Trial:
         """Try one kernel, walking over the ridge."""
-        if kernel not in self.tried:
-            self.tried[kernel] = self._walk(kernel)
-        return self.tried[kernel]
-
-    def _walk(self, kernel: Kernel) -> Trial:
         problem, found = self.problem, list[Trial]()
-        prepared = self.executor.map(lambda fold: fold.values(kernel), self._folds)
-        walk = downhill(_FIRST_POWER, *_POWERS, _STRIDE)
+        prepared = [fold.values(kernel) for fold in self.folds]
+        walk = downhill(power, *_POWERS, _STRIDE)
         k = next(walk)
         while k is not None:
             ridge = 10.0 ** (k / 2)
             parts = [
                 fold.scores(*values, ridge)
-                for fold, values in zip(self._folds, prepared, strict=True)
+                for fold, values in zip(self.folds, prepared, strict=True)
             ]
             scores = np.concatenate(parts)
             losses = squared_losses(scores, problem.codes, problem.weights)
@@ -98,14 +123,6 @@ class ExactProblem:
             k = walk.send(found[-1].mean_loss)
         return min(found, key=lambda trial: trial.mean_loss)
 
-    def try_beyond(self, best: Trial, step: int) -> Trial | None:
-        """Return the trial at another width if it is clearly better, else None."""
-        width = (best.width or 0) + step
-        if not _WIDTHS[0] <= width <= _WIDTHS[1]:
-            return None
-        trial = self.try_kernel(kernel_at(best.kernel, width))
-        return trial if trial.mean_loss < (1.0 - _WORTH_A_STEP) * best.mean_loss else None
-
 
 @dataclass(frozen=True, eq=False)
 class ExactFold:
@@ -113,21 +130,26 @@ class ExactFold:
 
     Attributes
     ----------
-    fold : the samples
+    train : the training samples
     mutual : (n, n) float32 cosines of the training samples
     tested : (t, n) float32 cosines of the held-out samples with them
     """
 
-    fold: TrialFold
+    train: LabelledRows
     mutual: Array
     tested: Array
 
     @classmethod
-    def of(cls, fold: TrialFold) -> ExactFold:
-        """Compute the cosines."""
+    def of(cls, fold: TrialFold, most: int | None = None) -> ExactFold:
+        """Compute the cosines with training samples, at most so many of them."""
         n = len(fold.train)
-        cosines = np.minimum(fold.unit @ fold.unit[:n].T, np.float32(1.0))
-        return cls(fold, cosines[:n], cosines[n:])
+        kept = np.linspace(0, n - 1, min(n, most or n)).astype(np.intp)
+        train, tested = fold.unit[kept], fold.unit[n:]
+        return cls(
+            fold.train.at(kept),
+            np.minimum(train @ train.T, np.float32(1.0)),
+            np.minimum(tested @ train.T, np.float32(1.0)),
+        )
 
     def values(self, kernel: Kernel) -> tuple[Array, Array]:
         """Return the kernel values."""
@@ -138,7 +160,7 @@ class ExactFold:
 
     def scores(self, mutual: Array, tested: Array, ridge: float) -> Array:
         """Return the (t, K) scores of the held-out samples; the class shares if rounding wins."""
-        rows, n = self.fold.train, len(self.fold.train)
+        rows, n = self.train, len(self.train)
         targets = np.eye(len(rows.classes))[rows.codes]
         triangle = mutual.copy(order="F")
         triangle[np.diag_indices(n)] += ridge / rows.row_weights
