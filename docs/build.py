@@ -91,6 +91,7 @@ def generated() -> dict[Path, str]:
             "calibration": calibration_table(),
             "behaviours": of_frames.behaviours_table(),
             "frames": of_frames.frames_table(),
+            "held-out frames": of_frames.held_out_frames_table(),
         },
         ROOT / "docs" / "scaling.md": {
             "beyond": beyond_table(),
