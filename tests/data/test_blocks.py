@@ -17,6 +17,7 @@ from kmeans_kernel.core.arrays.stream import concatenate_rows
 from kmeans_kernel.core.clustering.assignment import nearest_sums
 from kmeans_kernel.data._blocks import ArrayBlocks, BlockCheck, LocalSource, ParquetBlocks
 from kmeans_kernel.data._pipelines import fit_pipeline
+from kmeans_kernel.data._sources import open_stream
 from tests.models import GIVEN, assert_same, fit
 from tests.reference import spherical_kmeans as twin
 
@@ -57,6 +58,33 @@ def test_what_is_chosen_is_the_same(table, options):
     assert blocks.held_out_error_ == whole.held_out_error_
     assert_same(blocks, whole, X)
     np.testing.assert_allclose(blocks.predict_proba(X), whole.predict_proba(X), atol=1e-8)
+
+
+def test_the_order_of_columns_changes_nothing(table):
+    X, y = table
+    order = np.random.default_rng(5).permutation(X.shape[1])
+    found, other = fit(ArrayBlocks(X, y, rows=100)), fit(ArrayBlocks(X[:, order], y, rows=100))
+    np.testing.assert_array_equal(found.decision_function(X), other.decision_function(X[:, order]))
+
+
+def test_the_first_rows_come_from_the_first_blocks(table):
+    X, y = table
+    read = []
+
+    class Counted(ArrayBlocks):
+        def __iter__(self):
+            for block in super().__iter__():
+                read.append(len(block[1]))
+                yield block
+
+    source = LocalSource(Counted(X, y, rows=100), BlockCheck("test"))
+    stream = open_stream("test", source, None)
+    assert read == [100] * 7
+    order = np.array([2, 0, 1, *range(3, X.shape[1])])
+    first = stream.with_columns(order).first(150)
+    assert read == [100] * 9
+    np.testing.assert_array_equal(first.X, X[:150][:, order])
+    np.testing.assert_array_equal(stream.classes[first.codes], y[:150])
 
 
 def test_a_smaller_problem_is_drawn_from_the_blocks(table, monkeypatch):

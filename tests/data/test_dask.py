@@ -74,8 +74,9 @@ def test_what_is_sent_is_sent_once_if_it_is_large(table, cluster, monkeypatch):
 
 
 def test_rows_are_never_gathered(table, monkeypatch):
-    """But for those that centroids start from, and those that the choice is made with."""
+    """But for centroids' first rows, those of the choice, and those that order the columns."""
     X, y = table
+    monkeypatch.setattr("kmeans_kernel.estimators._classifier._ROWS_OF_ORDER", 40)
     monkeypatch.setattr("kmeans_kernel.core.training.fit._ROWS_OF_TEMPERATURE", 50)
     sizes = []
     compute = dask.compute
@@ -91,7 +92,9 @@ def test_rows_are_never_gathered(table, monkeypatch):
 
     monkeypatch.setattr("kmeans_kernel.data._dask.dask.compute", watched)
     fit(*arrays(X, y), **GIVEN)
-    assert sizes[3] == 24  # the first centroids, after sums for the units of the features
+    # Classes, rows that order the columns, units of the features, first centroids.
+    assert sizes[1] == 40
+    assert sizes[4] == 24
     assert max(sizes) < 60  # and those that set the temperature
 
 

@@ -113,7 +113,9 @@ class LocalSource:
             return (0, None) if block is None else (len(block.y), part(number, block))
 
         done = 0
-        numbered = ((k, rows) for k, rows in enumerate(self.blocks) if only is None or k in only)
+        end = None if only is None else max(only, default=-1) + 1  # no block behind it is read
+        read = enumerate(islice(self.blocks, end))
+        numbered = ((k, rows) for k, rows in read if only is None or k in only)
         total: T | None = None
         while some := list(islice(numbered, self.executor.count)):
             values = self.executor.map(value, some)

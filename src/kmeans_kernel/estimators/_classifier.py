@@ -420,16 +420,23 @@ class KMeansKernelClassifier(
         if task is not None:
             task.end()
 
-    def _order_of_columns(self, rows: LabelledRows, config: TrainingConfig) -> IntArray | None:
+    def _order_of_columns(
+        self, rows: LabelledRows | RowStream, config: TrainingConfig
+    ) -> IntArray | None:
         """Return the order in which the columns of a table are trained on; None for other rows.
 
         It depends on their values alone, so that the order in which they came does not matter.
         """
-        if isinstance(rows.X, LazyRows) or is_sparse(rows.X):
-            return None
         if config.feature_transform is None or not config.sees_table(rows.n_features):
             return None
-        some = rows if rows.weights is not None else rows.at(slice(0, _ROWS_OF_ORDER))
+        if isinstance(rows, RowStream):
+            if rows.is_sparse:
+                return None
+            some = rows.first(_ROWS_OF_ORDER)
+        elif isinstance(rows.X, LazyRows) or is_sparse(rows.X):
+            return None
+        else:
+            some = rows if rows.weights is not None else rows.at(slice(0, _ROWS_OF_ORDER))
         return order_of_columns(dense(some.X[:]), some.codes)
 
     def _config_for(self, rows: LabelledRows) -> TrainingConfig:
@@ -466,7 +473,12 @@ class KMeansKernelClassifier(
             stream = open_stream(owner, source.run_by(executor), self.class_weight)
             self._columns = None
             self._set_features(stream)
-            config, start = config_of(self, len(stream.classes)), self._start_from(before, stream)
+            config = config_of(self, len(stream.classes))
+            order = self._order_of_columns(stream, config)
+            if order is not None:
+                stream = stream.with_columns(order)
+                before = before and before.for_columns(np.argsort(order))
+            start = self._start_from(before, stream)
             rngs, rng = self._generators(len(stream.classes))
             saved = None
             with self._reporting(stream, *listeners) as listener:
@@ -476,7 +488,10 @@ class KMeansKernelClassifier(
                 if listener is not None:
                     stream = stream.with_progress(_report_rows(listener, len(stream)))
                 run = Run(executor, listener, rng, deadline=deadline)
-                self.result_ = train(stream, config, rngs, run, start)
+                result = train(stream, config, rngs, run, start)
+                if order is not None:
+                    result = replace(result, model=result.model.for_columns(order))
+                self.result_ = result
         if saved is not None:
             saved.remove()
 

@@ -122,11 +122,13 @@ class _Labeller:
     classes : (K,) the labels, sorted
     factors : (K,) class weights, multiplied into the sample weights; None for ones
     sphere_map : the map of the rows to the unit sphere
+    order : the order of the columns; None as they come
     """
 
     classes: npt.NDArray[Any]
     factors: Array | None
     sphere_map: SphereMap
+    order: IntArray | None = None
 
     def rows(self, block: Block) -> LabelledRows:
         """Return the labelled rows; ValueError for a label that the first pass has not seen."""
@@ -136,6 +138,8 @@ class _Labeller:
             raise blocks_changed()
         if self.factors is not None:
             weights = self.factors[codes] * (1.0 if weights is None else weights)
+        if self.order is not None:
+            X = np.take(X, self.order, axis=1)
         return LabelledRows(X, codes, self.classes, weights, self.sphere_map)
 
 
@@ -185,6 +189,16 @@ class _Pick:
         return [rows.at(np.sort(np.concatenate(taken)))]
 
 
+@dataclass(frozen=True)
+class _First:
+    """Takes the first n rows of a block, in a list, so that `+` joins those of several blocks."""
+
+    n: int
+
+    def __call__(self, rows: LabelledRows) -> list[LabelledRows]:
+        return [rows.at(slice(0, self.n))]
+
+
 @dataclass(frozen=True, eq=False)
 class _Total(Generic[T]):
     """Sums a function over small blocks of the rows of a source block."""
@@ -214,6 +228,7 @@ class RowStream:
     classes : (K,) the labels, sorted
     factors : (K,) class weights, multiplied into the sample weights; None for ones
     sphere_map : the map of the rows to the unit sphere
+    order : the order of the columns, for dense rows; None as they come
     """
 
     source: RowSource
@@ -221,6 +236,7 @@ class RowStream:
     classes: npt.NDArray[Any]
     factors: Array | None = None
     sphere_map: SphereMap = PLAIN_MAP
+    order: IntArray | None = None
 
     in_memory = False
 
@@ -262,6 +278,30 @@ class RowStream:
     def on_sphere(self, sphere_map: SphereMap) -> RowStream:
         """Return the same rows with another map to the sphere."""
         return replace(self, sphere_map=sphere_map)
+
+    def with_columns(self, order: IntArray) -> RowStream:
+        """Return the rows with their columns in another order."""
+        return replace(self, order=order if self.order is None else self.order[order])
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the rows of a block are sparse."""
+        return any(summary.sparse for summary in self.summaries)
+
+    def first(self, n: int) -> LabelledRows:
+        """Return the first n rows, in memory; blocks behind them are not read."""
+        counts = self._sizes.sum(axis=1)
+        begins = np.cumsum(counts) - counts
+        wanted = [
+            (summary.number, int(count))
+            for summary, count, begin in zip(self.summaries, counts, begins, strict=True)
+            if count and begin < n
+        ]
+        part = _OfRows(_First(n), self._labeller, dict(wanted))
+        parts = self.source.sum(part, frozenset(number for number, _ in wanted))
+        if not parts:
+            raise blocks_changed()
+        return concatenate_rows(parts).at(slice(0, n))
 
     def with_progress(self, on_rows: Callable[[int], None]) -> RowStream:
         """Return the same rows with a callback for the number of rows read so far in a pass."""
@@ -306,7 +346,7 @@ class RowStream:
 
     @property
     def _labeller(self) -> _Labeller:
-        return _Labeller(self.classes, self.factors, self.sphere_map)
+        return _Labeller(self.classes, self.factors, self.sphere_map, self.order)
 
 
 def concatenate_rows(parts: Sequence[LabelledRows]) -> LabelledRows:
