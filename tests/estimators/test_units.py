@@ -139,3 +139,18 @@ def test_a_table_of_few_distinct_rows_keeps_all_of_them():
     y = (rng.random(600) < rng.random(16)[(X @ (2 ** np.arange(4))).astype(int)]).astype(int)
     found = KMeansKernelClassifier(random_state=0).fit(X, y)
     assert len(found.dual_coef_) == len(np.unique(np.column_stack([X, y]), axis=0))
+
+
+@pytest.mark.parametrize("n", [700, 1500])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_search_chooses_the_same_in_another_unit(n, seed):
+    """Trials with wide kernels amplify the last bits of a feature: no candidate wins by them."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.normal(size=(n, 2)), np.exp(rng.normal(size=n)).round(2)])
+    y = X[:, 0] + 0.5 * X[:, 1] + 0.5 * rng.normal(size=n) > 0.3
+    plain = KMeansKernelClassifier(random_state=0).fit(X, y)
+    for factors in ([1000.0, 1.0, 1.0], [1.0, 1.0, 100.0], [1 / 7, 3.6, 0.9144]):
+        other = KMeansKernelClassifier(random_state=0).fit(X * factors, y)
+        np.testing.assert_allclose(
+            other.predict_proba(X * factors), plain.predict_proba(X), atol=1e-9
+        )

@@ -105,6 +105,23 @@ def test_copies_are_multiples_of_the_least_weight():
     assert LabelledRows(np.zeros((5, 1)), codes, classes).copies.tolist() == [1] * 5
 
 
+@pytest.mark.parametrize(
+    ("weights", "copies"),
+    [
+        ([50.0], [30]),  # one distinct row
+        ([15.0, 7.0], [15, 7]),
+        ([0.5], [1]),
+        ([15.5, 7.25], [1, 1]),
+        ([7.0] * 10, [1] * 10),  # alike, and enough of them
+        ([17.0, 29.0] * 50, [1] * 100),  # enough distinct rows
+    ],
+)
+def test_whole_weights_of_few_distinct_rows_are_copies(weights, copies):
+    n = len(weights)
+    rows = LabelledRows(np.zeros((n, 1)), np.zeros(n, int), np.arange(1), np.array(weights))
+    assert rows.copies.tolist() == copies
+
+
 @pytest.mark.parametrize("scaled", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_typical_length_is_the_root_of_the_mean_square(scaled, weighted, rng):

@@ -150,6 +150,23 @@ def test_wide_rows_are_scaled_only_on_request(rng):
     assert KMeansKernelClassifier(5, random_state=0).fit(X, y).feature_scales_ is None
 
 
+def test_a_table_of_few_distinct_rows_has_an_honest_error(rng):
+    """Combinations of two binary columns with a share of one class in each."""
+    X = rng.integers(0, 2, (600, 2))
+    chance = np.array([[0.9, 0.3], [0.8, 0.1]])[X[:, 0], X[:, 1]]
+    y = rng.random(600) < chance
+    found = KMeansKernelClassifier(random_state=0).fit(X, y)
+    assert found.held_out_error_ == pytest.approx(1 - found.score(X, y), abs=0.02)
+    np.testing.assert_allclose(found.predict_proba(X)[:, 1], chance, atol=0.1)
+
+
+def test_one_distinct_row_of_each_class_is_told_apart():
+    y = np.arange(100) % 2
+    found = KMeansKernelClassifier(random_state=0).fit(y[:, None] * 1.0, y)
+    assert found.held_out_error_ == 0.0
+    assert found.predict_proba([[0.0], [1.0]])[[0, 1], [0, 1]].min() > 0.9
+
+
 def test_copies_of_equal_rows_are_not_held_out_all_at_once(rng):
     """A table of few values: each row comes many times, with the same pattern in every fold."""
     patterns = rng.permutation(16)[:, None] >> np.arange(4) & 1

@@ -56,6 +56,10 @@ _MOST_COMPARED = 100
 # The lightest row of a class stands for at most this many copies.
 _SMALLEST_PART = 10
 
+# A class with fewer distinct rows than this, of weights that are alike or not, is taken for one of
+# repeated rows: combinations of few levels, of which a fold should not hold out all copies.
+_FEW_ALIKE, _FEW_DISTINCT = 10, 100
+
 
 class RowMatrix(Protocol):
     """A matrix, or an object such as `LazyRows` that computes rows when it is indexed."""
@@ -177,19 +181,20 @@ class LabelledRows:
 
         `merge_equal_rows` replaces equal rows by one row with their total weight. Where all weights
         of a class are multiples of its least weight, or of that divided by a whole number of at
-        most `_SMALLEST_PART`, the multiple is the number of copies; else each row is one copy.
+        most `_SMALLEST_PART`, the multiple is the number of copies; else each row is one copy. In
+        a class of few distinct rows whole weights are the numbers of copies.
         """
         copies = np.ones(len(self), dtype=np.intp)
         if self.weights is None:
             return copies
         for k in range(len(self.classes)):
             rows = np.flatnonzero(self.codes == k)
-            shares = self.weights[rows] / self.weights[rows].min(initial=np.inf)
-            for part in range(1, _SMALLEST_PART + 1):
-                whole = np.rint(part * shares)
-                if np.allclose(part * shares, whole, rtol=1e-6, atol=0.0):
-                    copies[rows] = np.minimum(whole, _MOST_COPIES)
-                    break
+            found, own = _multiples(self.weights[rows]), self.weights[rows]
+            alike = own.min(initial=np.inf) == own.max(initial=0.0)
+            few = len(rows) < (_FEW_ALIKE if alike else _FEW_DISTINCT)
+            if few and found.sum() < own.sum() and not (own % 1).any():
+                found = own
+            copies[rows] = np.minimum(found, _MOST_COPIES)
         return copies
 
     @property
@@ -331,6 +336,19 @@ def with_typical_lift(rows: TrainingRows, sphere_map: SphereMap) -> SphereMap:
     if 0 < largest < _LONGEST:
         lift = float(f"{largest * np.sqrt(squares / weight):.12g}")
     return replace(sphere_map, lift=lift)
+
+
+def _multiples(weights: Array) -> Array:
+    """Return weights as multiples of the least one or of a whole part of it; ones if they are not.
+
+    Parts are whole fractions down to 1 / `_SMALLEST_PART`.
+    """
+    shares = weights / weights.min(initial=np.inf)
+    for part in range(1, _SMALLEST_PART + 1):
+        whole = np.rint(part * shares)
+        if np.allclose(part * shares, whole, rtol=1e-6, atol=0.0):
+            return whole
+    return np.ones(len(weights))
 
 
 def merge_equal_rows(

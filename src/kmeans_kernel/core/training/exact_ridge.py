@@ -30,32 +30,29 @@ _POWERS, _FIRST_POWER, _STRIDE = (-6, 2), -4, 2
 # in steps of two octaves, while the loss falls below this share of it: the optimum is flat.
 _NARROWER, _STEP, _CLEARLY = 2, 2, 0.995
 
-# Training samples of a fold with which width and ridge are searched.
-_SAMPLES = 1500
-
 # Widths 2γ = 2ᵏ that are tried.
 _WIDTHS = (-4, 14)
 
 
-def search_exact(near: Trial, families: Sequence[Kernel], executor: Executor) -> Trial:
+def search_exact(near: Trial, families: Sequence[Kernel], most: int, executor: Executor) -> Trial:
     """Search width and ridge of exact kernel ridge regression, beginning near another trial.
 
-    On a share of the training samples each family is tried once, and the width of the better one is
-    followed downhill; the best kernel and a wider one are tried on all of them. Returns a trial of
-    the squared loss whose regularization times the weight of its training samples is the ridge.
+    At most so many training samples of each fold are used. Each family is tried once, and the width
+    of the better one is followed downhill. Returns a trial of the squared loss whose regularization
+    times the weight of the training samples is the ridge.
     """
-    problem = ExactProblem.of(near.problem, _SAMPLES, executor)
+    exact = ExactProblem.of(near.problem, most, executor)
     start = (near.width or 0) + _NARROWER
     kernels = [kernel_at(family, start + _shift(near.kernel, family)) for family in families]
-    best = problem.best_of(kernels)
-    while (further := problem.best_of(_neighbours(best))).mean_loss < _CLEARLY * best.mean_loss:
+    best = exact.best_of(kernels)
+    while (further := exact.best_of(_neighbours(best))).mean_loss < _CLEARLY * best.mean_loss:
         best = further
-    if all(len(fold.train) <= _SAMPLES for fold in near.problem.folds):
-        return best
-    # With more samples about it a row depends less on its nearest neighbour alone.
-    return ExactProblem.of(near.problem, None, executor).best_of(
-        [_neighbours(best)[0], best.kernel], best.power
-    )
+    return best
+
+
+def fit_exact(found: Trial, executor: Executor) -> Trial:
+    """Fit kernel and ridge of a trial to all training samples of its problem."""
+    return ExactProblem.of(found.problem, None, executor).fit(found.kernel, found.power)
 
 
 def _neighbours(trial: Trial) -> list[Kernel]:
@@ -94,34 +91,38 @@ class ExactProblem:
             problem, executor.map(lambda fold: ExactFold.of(fold, most), problem.folds), executor
         )
 
-    def best_of(self, kernels: Sequence[Kernel], power: int = _FIRST_POWER) -> Trial:
-        """Try kernels side by side, none of them twice, and return the best trial.
-
-        The walk over the ridge begins at 10^(power/2).
-        """
+    def best_of(self, kernels: Sequence[Kernel]) -> Trial:
+        """Try kernels side by side, none of them twice, and return the best trial."""
         new = [kernel for kernel in kernels if kernel not in self.tried]
-        found = self.executor.map(lambda kernel: self._walk(kernel, power), new)
+        found = self.executor.map(self._walk, new)
         self.tried.update(zip(new, found, strict=True))
         return min((self.tried[kernel] for kernel in kernels), key=lambda trial: trial.mean_loss)
 
-    def _walk(self, kernel: Kernel, power: int) -> Trial:
+    def fit(self, kernel: Kernel, power: int) -> Trial:
+        """Fit with the ridge 10^(power/2)."""
+        return self._fit(kernel, [fold.values(kernel) for fold in self.folds], power)
+
+    def _walk(self, kernel: Kernel) -> Trial:
         """Try one kernel, walking over the ridge."""
-        problem, found = self.problem, list[Trial]()
+        found = list[Trial]()
         prepared = [fold.values(kernel) for fold in self.folds]
-        walk = downhill(power, *_POWERS, _STRIDE)
+        walk = downhill(_FIRST_POWER, *_POWERS, _STRIDE)
         k = next(walk)
         while k is not None:
-            ridge = 10.0 ** (k / 2)
-            parts = [
-                fold.scores(*values, ridge)
-                for fold, values in zip(self.folds, prepared, strict=True)
-            ]
-            scores = np.concatenate(parts)
-            losses = squared_losses(scores, problem.codes, problem.weights)
-            regularization = ridge / problem.fitted_weight
-            found.append(Trial(problem, kernel, k, regularization, "squared", (), scores, losses))
+            found.append(self._fit(kernel, prepared, k))
             k = walk.send(found[-1].mean_loss)
         return min(found, key=lambda trial: trial.mean_loss)
+
+    def _fit(self, kernel: Kernel, prepared: Sequence[tuple[Array, Array]], power: int) -> Trial:
+        """Fit with given kernel values."""
+        problem, ridge = self.problem, 10.0 ** (power / 2)
+        parts = [
+            fold.scores(*values, ridge) for fold, values in zip(self.folds, prepared, strict=True)
+        ]
+        scores = np.concatenate(parts)
+        losses = squared_losses(scores, problem.codes, problem.weights)
+        regularization = ridge / problem.fitted_weight
+        return Trial(problem, kernel, power, regularization, "squared", (), scores, losses)
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,7 +36,7 @@ from kmeans_kernel.core.arrays.rows import (
 from kmeans_kernel.core.arrays.sphere import SphereMap
 from kmeans_kernel.core.kernels.kernels import Kernel
 from kmeans_kernel.core.training.config import MOST_ENCODED_COLUMNS, TrainingConfig
-from kmeans_kernel.core.training.exact_ridge import search_exact
+from kmeans_kernel.core.training.exact_ridge import fit_exact, search_exact
 from kmeans_kernel.core.training.search import hold_out, is_significantly_lower
 from kmeans_kernel.core.training.trials import (
     FIRST_POWER,
@@ -64,7 +64,7 @@ _MUCH_LARGER = 1.5
 
 # Folds: number of parts, and number of parts that are held out in turn, up to so many rows. Many
 # where rows are few, a fit is cheap and a single part would say little.
-_FOLDS = ((800, 3, 3), (1500, 3, 2), (np.inf, 4, 1))
+_FOLDS = ((400, 3, 3), (800, 3, 2), (np.inf, 4, 1))
 
 # Widths 2γ = 2ᵏ: range of k; first points for smooth kernels and for kernels with a cusp, whose
 # best γ is smaller.
@@ -72,7 +72,7 @@ _WIDTHS = (-4, 10)
 _FIRST_SMOOTH, _FIRST_CUSP = (-1, 2, 5), (-3, 0, 3)
 
 # The most rounds of the recursive feature machine on the small problem, and on the large one.
-_ROUNDS, _LARGE_ROUNDS = 4, 2
+_ROUNDS, _LARGE_ROUNDS = 2, 1
 
 # Feature scales whose ratio is below this change nothing.
 _ALIKE = 1.25
@@ -88,6 +88,9 @@ _HOPELESS = 2.0
 # All rows are tried as representatives where the labels of nearest neighbours improve held-out
 # probabilities by more than so many standard errors, and up to so many rows.
 _CLEAR_GAIN, _MOST_EXACT_ROWS = 4.0, 12_000
+
+# The most training samples of a fold with which kernel and ridge of all rows are searched.
+_EXACT_ROWS = 1200
 
 # Brier scores that differ by less are as good: where classes are told apart without error, tiny
 # differences may be significant.
@@ -140,7 +143,7 @@ class Halving:
         # Every transform gets its scales before they are compared: those of steps can undo what
         # steps do to a smooth function.
         for trial in plain if self.config.feature_scales else []:
-            scaled += self._scale(trial, _ROUNDS)
+            scaled += self._scale(trial, _ROUNDS, scaled)
         self.run.report(shares[1])
         survivors = self._try_losses(plain, scaled)
         self.run.report(shares[2])
@@ -150,8 +153,7 @@ class Halving:
         self.run.report(0.95)
         if not self._may_need_all_rows(best, len(rows)):
             return Searched(best, _joint_map(best), self._enough_landmarks(best))
-        share = min(0.5, basis_size(rows, self.config.n_representatives) / len(rows))
-        best, is_exact = self._try_all_rows(best, share)
+        best, is_exact = self._try_all_rows(best)
         return Searched(best, _joint_map(best), exact=is_exact)
 
     def _sample(self, rows: TrainingRows, most: int) -> LabelledRows:
@@ -277,10 +279,11 @@ class Halving:
         tried = self._try_squared(trial.problem, kernels, trial.power)
         return min([trial, *tried], key=lambda one: one.mean_loss)
 
-    def _scale(self, plain: Trial, rounds: int) -> list[Trial]:
+    def _scale(self, plain: Trial, rounds: int, before: Sequence[Trial]) -> list[Trial]:
         """Learn feature scales in rounds, while the held-out loss falls; then try other kernels.
 
-        Returns the best trial with scales, or nothing.
+        Returns the best trial with scales, or nothing. A trial that is hopelessly behind one of
+        `before`, those with another transform, is not followed.
         """
         last, found = plain, list[Trial]()
         for _ in range(rounds):
@@ -295,6 +298,8 @@ class Halving:
             else:
                 trial = self._best_width(problem, [self._near(last)], last.power)
             found.append(trial)
+            if not _rivals([trial], before):
+                return found
             if trial.mean_loss >= last.mean_loss:
                 break
             last = trial
@@ -337,7 +342,7 @@ class Halving:
             best = min(trials, key=lambda trial: trial.mean_loss)
             near = [
                 best,
-                *_rivals([trial for trial in trials if _kind(trial) != _kind(best)], best),
+                *_rivals([trial for trial in trials if _kind(trial) != _kind(best)], [best]),
             ]
             logistic = [one for trial in near for one in self._logistic_around(trial)]
             trials = logistic if self.config.loss == "logistic" else [*trials, *logistic]
@@ -453,25 +458,19 @@ class Halving:
         is_perfect = best.mean_brier < _NOTICEABLE
         return is_open and in_time and not is_perfect and best.gain_of_neighbours() > _CLEAR_GAIN
 
-    def _try_all_rows(self, best: Trial, share: float) -> tuple[Trial, bool]:
-        """Try exact kernel ridge regression against the best trial with more landmarks.
+    def _try_all_rows(self, best: Trial) -> tuple[Trial, bool]:
+        """Try exact kernel ridge regression, and return the better trial and whether it is that.
 
-        `share` is the number of representatives for each row that the final fit would have.
+        Kernel and ridge are searched on a share of the training samples.
         """
+        parts, executor = best.problem.parts, self.run.executor
         families = self.config.kernel if isinstance(self.config.kernel, tuple) else ()
-        exact, weights = search_exact(best, families, self.run.executor), best.problem.weights
+        exact = search_exact(best, families, _EXACT_ROWS, executor)
+        if any(len(train) > _EXACT_ROWS for train, _ in parts.folds):
+            exact = fit_exact(exact, executor)
         self._report([exact])
-        if not is_significantly_lower(best.brier, exact.brier, weights):
-            return best, False
-        parts = best.problem.parts
-        more = max(parts.n_landmarks, round(share * len(parts.folds[0][0])))
-        problem = self._problem(replace(parts, n_landmarks=more), best.problem.scales)
-        rival = self._refine_lambda(self._try_on(problem, [best.kernel], best)[0])
-        if not is_significantly_lower(rival.brier, exact.brier, weights, _HOPELESS):
-            rival = self._refine_width(rival)
-        rival = min([best, rival], key=lambda one: one.mean_brier)
-        wins = is_significantly_lower(rival.brier, exact.brier, weights)
-        return (exact, True) if wins else (rival, False)
+        wins = is_significantly_lower(best.brier, exact.brier, best.problem.weights)
+        return (exact, True) if wins else (best, False)
 
     def _enough_landmarks(self, best: Trial) -> int | None:
         """Try the best trial with a quarter of the landmarks."""
@@ -530,17 +529,21 @@ def survivors_of(trials: Sequence[Trial]) -> list[Trial]:
     family = [trial for trial in ranked if trial.kernel.name != best.kernel.name]
     scaled = [trial for trial in ranked if (_scales(trial) is None) != (_scales(best) is None)]
     others = [trial for trial in ranked if _kind(trial) != _kind(best)]
-    hopeless = others and is_significantly_lower(
-        others[0].brier, best.brier, best.problem.weights, _HOPELESS
-    )
-    return list(dict.fromkeys([best, *family[:1], *scaled[:1], *([] if hopeless else others[:1])]))
+    firsts = [found[0] for found in (family, scaled, others) if found]
+    weights = best.problem.weights
+    alive = [
+        trial
+        for trial in firsts
+        if not is_significantly_lower(trial.brier, best.brier, weights, _HOPELESS)
+    ]
+    return list(dict.fromkeys([best, *alive]))
 
 
-def _rivals(others: Sequence[Trial], best: Trial) -> list[Trial]:
-    """Return the best of the other trials by loss, unless it is hopelessly behind."""
-    if not others:
-        return []
-    rival = min(others, key=lambda trial: trial.mean_loss)
+def _rivals(others: Sequence[Trial], known: Sequence[Trial]) -> list[Trial]:
+    """Return the best of the other trials by loss, unless it is hopelessly behind a known one."""
+    if not others or not known:
+        return list(others)
+    rival, best = (min(some, key=lambda trial: trial.mean_loss) for some in (others, known))
     weights = best.problem.weights
     behind = is_significantly_lower(rival.losses, best.losses, weights, _HOPELESS)
     return [] if behind else [rival]

@@ -50,6 +50,9 @@ _TRIAL_STEPS, _TRIAL_TOLERANCE = 25, 3e-4
 # Number of rows over which the gradients of a trial are averaged.
 _ROWS_OF_GRADIENTS = 500
 
+# Features are rounded to multiples of one over this: beyond the precision of float32 trials.
+_FEATURE_GRID = 2.0**20
+
 # Feature scales are rounded to so many steps for each factor of two.
 _SCALES_PER_OCTAVE = 64
 
@@ -81,7 +84,13 @@ class Parts:
 
 
 def _transformed(rows: LabelledRows, transform: FeatureMap) -> LabelledRows:
-    return replace(rows, X=transform.apply(dense(rows.X[:])))
+    """Return rows with features on a grid, so that the unit of a column does not show.
+
+    A column in another unit differs in its last bits after standardising. A trial with a wide
+    kernel and a small λ amplifies them, until another candidate wins.
+    """
+    features = transform.apply(dense(rows.X[:]))
+    return replace(rows, X=np.round(features * _FEATURE_GRID) / _FEATURE_GRID)
 
 
 @dataclass(frozen=True, eq=False)
