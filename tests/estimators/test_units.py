@@ -1,6 +1,7 @@
 """Units and offsets of features: predictions on a table do not depend on them."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
@@ -154,3 +155,24 @@ def test_the_search_chooses_the_same_in_another_unit(n, seed):
         np.testing.assert_allclose(
             other.predict_proba(X * factors), plain.predict_proba(X), atol=1e-9
         )
+
+
+def test_wide_rows_with_a_column_of_another_unit_are_a_table():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 120))
+    y = X[:, 0] + X[:, 1] > 0
+    plain = KMeansKernelClassifier(random_state=0).fit(X[:400], y[:400]).score(X[400:], y[400:])
+    for other in (np.column_stack([X, 1.7e9 + 60.0 * np.arange(600)]), X + 1e6):
+        model = KMeansKernelClassifier(random_state=0).fit(other[:400], y[:400])
+        assert model.score(other[400:], y[400:]) > plain - 0.05
+
+
+def test_answers_on_a_scale_are_no_pixels():
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame(rng.integers(0, 16, (300, 20))).add_prefix("q")
+    y = X.q0 + X.q1 + X.q2 - 22 + 4 * rng.normal(size=300) > 0
+    one, other = (KMeansKernelClassifier(random_state=0).fit(Z, y) for Z in (X, X + 1))
+    np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X + 1), atol=1e-9)
+    few = X.to_numpy() % 5  # without names, too few levels for pixels
+    one, other = (KMeansKernelClassifier(random_state=0).fit(Z, y) for Z in (few, few + 1))
+    np.testing.assert_allclose(one.predict_proba(few), other.predict_proba(few + 1), atol=1e-9)

@@ -24,7 +24,7 @@ from kmeans_kernel.core.arrays.column_order import order_of_columns
 from kmeans_kernel.core.arrays.encoding import EncodingKind
 from kmeans_kernel.core.arrays.events import OnEvent, RowsRead
 from kmeans_kernel.core.arrays.execution import Run, ambient_listener
-from kmeans_kernel.core.arrays.feature_transform import has_several_units
+from kmeans_kernel.core.arrays.feature_transform import has_one_unit, has_several_units
 from kmeans_kernel.core.arrays.lazy import LazyRows
 from kmeans_kernel.core.arrays.matrices import (
     Array,
@@ -444,18 +444,21 @@ class KMeansKernelClassifier(
         config = config_of(self, len(rows.classes))
         if self._columns is not None:
             return replace(config, n_levels=n_levels_of(self._columns))
-        if has_missing(rows.X) or self._is_wide_table(rows, config):
+        if has_missing(rows.X) or self._is_table(rows, config):
             return replace(config, n_levels=(0,) * rows.n_features)
         return config
 
-    def _is_wide_table(self, rows: LabelledRows, config: TrainingConfig) -> bool:
-        """Return whether rows too wide for a table have columns of several units all the same."""
+    def _is_table(self, rows: LabelledRows, config: TrainingConfig) -> bool:
+        """Return whether numbers are a table although they might be pixels.
+
+        Columns with names are one, unless there are too many; and so are columns of several units.
+        """
         if isinstance(rows.X, LazyRows) or is_sparse(rows.X):
             return False
         tuned = config.feature_transform == "auto" and isinstance(config.kernel, tuple)
-        return (
-            tuned and not config.sees_table(rows.n_features) and has_several_units(dense(rows.X[:]))
-        )
+        if config.sees_table(rows.n_features):
+            return tuned and hasattr(self, "feature_names_in_") and has_one_unit(dense(rows.X[:]))
+        return tuned and has_several_units(dense(rows.X[:]))
 
     def _fit_out_of_core(
         self,

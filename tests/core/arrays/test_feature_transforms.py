@@ -242,7 +242,7 @@ def test_pixels_have_one_unit_and_tables_do_not(rng):
     assert not has_one_unit(pixels - 1.0)
     assert not has_one_unit(0.5 * pixels)
     assert not has_one_unit(np.hstack([pixels, 1000 * pixels[:, 5:6]]))
-    assert not has_one_unit(np.minimum(pixels, 1.0))  # ones and zeros
+    assert not has_one_unit(np.minimum(pixels, 4.0))  # answers on a scale from 0 to 4
 
 
 def test_columns_of_several_units_are_told_from_pixels_and_embeddings():
@@ -257,3 +257,7 @@ def test_columns_of_several_units_are_told_from_pixels_and_embeddings():
     assert not has_several_units(pixels)
     assert not has_several_units(embeddings)
     assert not has_several_units(np.ones((10, 120)))
+    seconds = 1.7e9 + 60.0 * np.arange(len(embeddings))
+    assert has_several_units(np.column_stack([embeddings, seconds]))
+    assert has_several_units(embeddings + 1e6)
+    assert has_several_units(np.column_stack([embeddings, np.full(len(embeddings), 1e9)]))

@@ -21,12 +21,12 @@ FARTHEST = float(np.sinh(_LARGEST))
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 # Features of one unit: at least so many, and the median of their largest entries is at least this
-# share of the largest.
-_MANY_FEATURES, _SIMILAR_RANGE = 16, 0.5
+# share of the largest, which is more than the highest answer on a scale.
+_MANY_FEATURES, _SIMILAR_RANGE, _LARGEST_ANSWER = 16, 0.5, 10
 
-# Features of several units: ratio of the ninth decile of their ranges to the first; rows that are
-# looked at.
-_SEVERAL_RANGES, _ROWS_OF_RANGES = 100.0, 2000
+# Features of several units: ratio of the ninth decile of their ranges to the first, or of an offset
+# to the largest range; ratio of the largest range to the median; rows that are looked at.
+_SEVERAL_RANGES, _DROWNING_RANGE, _ROWS_OF_RANGES = 100.0, 1000.0, 2000
 
 TransformKind: TypeAlias = Literal["standard", "asinh"]
 
@@ -153,29 +153,36 @@ class FeatureMoments:
 def has_one_unit(X: Array) -> bool:
     """Return whether the features look like pixels or counts of one kind.
 
-    That is, many features of whole numbers from zero on, with similar ranges. Dividing each by its
-    own standard deviation would magnify the noise of those that are almost always zero.
+    That is, many features of whole numbers from zero on, up to more than answers on a scale have,
+    with similar ranges. Dividing each by its own standard deviation would magnify the noise of
+    those that are almost always zero.
     """
     if X.shape[1] < _MANY_FEATURES or (X < 0).any() or (np.rint(X) != X).any():
         return False
     highest = X.max(axis=0)
     similar = np.median(highest) >= _SIMILAR_RANGE * highest.max()
-    return bool(similar and (X.min(axis=0) == 0).all() and highest.max() > 1)
+    return bool(similar and (X.min(axis=0) == 0).all() and highest.max() > _LARGEST_ANSWER)
 
 
 def has_several_units(X: Array) -> bool:
-    """Return whether the ranges of the features differ as those of a table do.
+    """Return whether the ranges or the offsets of the features differ as those of a table do.
 
-    That is, the ninth decile of the ranges is over a hundred times the first, as of fractions
-    beside distances in metres. Pixels, embeddings and what is made of them have more even ranges.
+    The ninth decile of the ranges is over a hundred times the first, as of fractions beside
+    distances in metres; or one feature's range or offset would drown the others, as Unix seconds
+    do. Pixels, embeddings and what is made of them are more even.
     """
     some = X[:: -(-len(X) // _ROWS_OF_RANGES)]
-    ranges = np.fmax.reduce(some, axis=0) - np.fmin.reduce(some, axis=0)
-    ranges = ranges[ranges > 0]
+    highest, lowest = np.fmax.reduce(some, axis=0), np.fmin.reduce(some, axis=0)
+    ranges = (highest - lowest)[highest > lowest]
     if not len(ranges):
         return False
-    first, ninth = np.quantile(ranges, [0.1, 0.9])
-    return bool(ninth > _SEVERAL_RANGES * first)
+    first, median, ninth = np.quantile(ranges, [0.1, 0.5, 0.9])
+    offset = np.fmax.reduce(np.abs(highest / 2 + lowest / 2))
+    return bool(
+        ninth > _SEVERAL_RANGES * first
+        or ranges.max() > _DROWNING_RANGE * median
+        or offset > _SEVERAL_RANGES * ranges.max()
+    )
 
 
 def learn_standard(X: Array, weights: Array) -> FeatureTransform:

@@ -347,7 +347,7 @@ def _multiples(weights: Array) -> Array:
     for part in range(1, _SMALLEST_PART + 1):
         whole = np.rint(part * shares)
         if np.allclose(part * shares, whole, rtol=1e-6, atol=0.0):
-            return whole
+            return np.asarray(whole)
     return np.ones(len(weights))
 
 

@@ -529,14 +529,10 @@ def survivors_of(trials: Sequence[Trial]) -> list[Trial]:
     family = [trial for trial in ranked if trial.kernel.name != best.kernel.name]
     scaled = [trial for trial in ranked if (_scales(trial) is None) != (_scales(best) is None)]
     others = [trial for trial in ranked if _kind(trial) != _kind(best)]
-    firsts = [found[0] for found in (family, scaled, others) if found]
-    weights = best.problem.weights
-    alive = [
-        trial
-        for trial in firsts
-        if not is_significantly_lower(trial.brier, best.brier, weights, _HOPELESS)
-    ]
-    return list(dict.fromkeys([best, *alive]))
+    hopeless = others and is_significantly_lower(
+        others[0].brier, best.brier, best.problem.weights, _HOPELESS
+    )
+    return list(dict.fromkeys([best, *family[:1], *scaled[:1], *([] if hopeless else others[:1])]))
 
 
 def _rivals(others: Sequence[Trial], known: Sequence[Trial]) -> list[Trial]:
