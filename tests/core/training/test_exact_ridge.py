@@ -8,7 +8,7 @@ import pytest
 from kmeans_kernel import KMeansKernelClassifier
 from kmeans_kernel.core.arrays.rows import LabelledRows
 from kmeans_kernel.core.kernels.kernels import Gaussian, Laplacian
-from kmeans_kernel.core.training.exact_ridge import ExactFold, search_exact
+from kmeans_kernel.core.training.exact_ridge import ExactFold, fit_exact, search_exact
 from tests.core.training.test_halving import labelled, search
 from tests.reference import dual as twin
 
@@ -54,11 +54,16 @@ def test_a_matrix_that_rounding_makes_indefinite_predicts_the_class_shares():
 def test_the_search_moves_to_narrow_kernels_where_neighbours_decide():
     X, y = visits()
     best = search(rows_of(X[:1800], y[:1800]), may_shrink=False).trial
-    found = search_exact(best, (Gaussian(1.0), Laplacian(1.0)), best.problem.executor)
+    families, executor = (Gaussian(1.0), Laplacian(1.0)), best.problem.executor
+    found = search_exact(best, families, 10_000, executor)
     assert best.gain_of_neighbours() > 4
     assert found.mean_brier < 0.5 * best.mean_brier
     ridge = found.regularization * best.problem.fitted_weight
     assert ridge == pytest.approx(10.0 ** (found.power / 2))
+    fewer = search_exact(best, families, 300, executor)
+    whole = fit_exact(replace(fewer, kernel=found.kernel, power=found.power), executor)
+    np.testing.assert_array_equal(whole.scores, found.scores)
+    assert found.mean_brier < fewer.mean_brier
 
 
 def test_all_rows_become_representatives_where_they_predict_better():
