@@ -8,7 +8,7 @@ TYPES = {
     "Datetime(time_unit='us', time_zone=None)": "t",
 }  # fmt: skip
 
-READING = ("encoding", "header", "decimal", "dates", "missing")
+READING = ("encoding", "header", "decimal", "dates", "missing", "trained")
 
 
 def read(tmp_path, content, name="data.csv", **options):

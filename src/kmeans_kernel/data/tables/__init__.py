@@ -8,6 +8,7 @@ the problem and a remedy.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from kmeans_kernel.data.tables._arrays import (
@@ -27,11 +28,11 @@ from kmeans_kernel.data.tables._content import (
 )
 from kmeans_kernel.data.tables._csv._reader import read_csv
 from kmeans_kernel.data.tables._frames import Roles, read_parquet, table_from_raw
-from kmeans_kernel.data.tables._table import DataFileError, Reading, Table, first_line
+from kmeans_kernel.data.tables._table import DataFileError, Notation, Reading, Table, first_line
 
 __all__ = [
-    "KINDS", "STANDARD_INPUT", "SUFFIXES", "DataFileError", "Format", "Reading", "Table",
-    "TableBlocks", "read_table",
+    "KINDS", "STANDARD_INPUT", "SUFFIXES", "DataFileError", "Format", "Notation", "Reading",
+    "Table", "TableBlocks", "read_table",
 ]  # fmt: skip
 
 # Kinds of columns that a caller may name.
@@ -115,7 +116,7 @@ def read_table(
         raise DataFileError(
             f"{name} is {kind}, whose columns have no names to leave out or to identify rows by."
         )
-    if reading not in (None, Reading()):
+    if reading is not None and replace(reading, trained=None) != Reading():
         raise DataFileError(
             f"{name} is {kind}, which has no text; leave out --missing, --decimal, --dates, "
             "--header and --encoding."

@@ -85,12 +85,14 @@ def table_from_raw(
         roles = replace(roles, target=None, drop=[*roles.drop, *filter(None, unused)])
     chosen, notes = _feature_columns(raw.frame, name, roles)
     target = roles.target
-    frame = without_markers(raw.frame, how.missing)
+    as_trained, noted = _markers_of_training(raw.frame, chosen, how)
+    missing = (*how.missing, *as_trained)
+    frame = without_markers(raw.frame, missing)
     labels = raw.frame if raw.separator is None else frame  # "NA" in Parquet is a word
     problems = Problems(name, frame, are_fixed=roles.features is not None, ignored=target)
     unread = [column for column in chosen if roles.kinds.get(column) == "drop"]
     wanted = [*(one for one in chosen if one not in unread), *filter(None, [target])]
-    typed = type_columns(frame, wanted, problems, how, roles.kinds, raw.separator or ",")
+    typed, notation = type_columns(frame, wanted, problems, how, roles.kinds, raw.separator or ",")
     problems.raise_any()
     typed |= {column: _nothing(column, len(frame)) for column in unread}
     label = None if target is None else labels[target]
@@ -102,7 +104,8 @@ def table_from_raw(
         n_dropped,
         None if label is None else _as_numbers(typed[label.name].gather(rows)),
         None if roles.id_column is None else raw.frame[roles.id_column].gather(rows),
-        (*raw.notes, *notes, *problems.notes, *left_out),
+        (*raw.notes, *notes, *noted, *problems.notes, *left_out),
+        replace(notation, missing=missing),
     )
 
 
@@ -141,6 +144,31 @@ def _feature_columns(frame: Any, name: str, roles: Roles) -> tuple[Sequence[str]
             "leave them out with --drop if they are none."
         )
     return chosen, tuple(notes)
+
+
+def _markers_of_training(
+    frame: Any, names: Sequence[str], how: Reading
+) -> tuple[list[str], tuple[str, ...]]:
+    """Return the texts that meant missing in training and are not named again, and notes of them.
+
+    A note tells of a text that is in one of the columns.
+    """
+    usual = [] if how.trained is None else list(how.trained.missing)
+    markers = [marker for marker in usual if marker not in how.missing]
+    notes = []
+    for marker in markers:
+        found = [name for name in names if name in frame.columns and
+                 _has_value(frame[name], marker.strip())]  # fmt: skip
+        if found:
+            notes.append(
+                f"{marker!r} was read as a missing value in {quoted_list(found)}, as in training."
+            )
+    return markers, tuple(notes)
+
+
+def _has_value(column: Any, text: str) -> bool:
+    """Return whether a column of text has a value."""
+    return str(column.dtype) == "String" and bool((column.str.strip_chars() == text).any())
 
 
 def _refuse_absent(wanted: Iterable[str], columns: Sequence[str], name: str) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+DecimalMark: TypeAlias = Literal["point", "comma"]
+
+DateOrder: TypeAlias = Literal["day-first", "month-first"]
 
 # Squared distances sum squares of values: beyond about 1e154 a square overflows float64.
 LARGEST_NUMBER = 1e150
@@ -22,6 +26,22 @@ class DataFileError(ValueError):
 
 
 @dataclass(frozen=True)
+class Notation:
+    """How numbers, dates and missing values were written in the file that a model was trained on.
+
+    Attributes
+    ----------
+    decimal : the decimal mark of columns, "point" or "comma"
+    dates : the order of day and month of columns, "day-first" or "month-first"
+    missing : texts that stood for a missing value, beside the usual ones
+    """
+
+    decimal: Mapping[str, DecimalMark] = field(default_factory=dict)
+    dates: Mapping[str, DateOrder] = field(default_factory=dict)
+    missing: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
 class Reading:
     """How a file is to be read where it does not say so itself.
 
@@ -32,13 +52,16 @@ class Reading:
     decimal : "point" or "comma", the decimal mark of all numbers
     dates : "day-first" or "month-first", the order in dates such as 01/02/2020
     missing : texts that stand for a missing value, beside the usual ones
+    trained : how the file was written that a model was trained on, which decides where neither
+        the other attributes nor the file do
     """
 
     encoding: str | None = None
     header: bool | None = None
-    decimal: Literal["point", "comma"] | None = None
-    dates: Literal["day-first", "month-first"] | None = None
+    decimal: DecimalMark | None = None
+    dates: DateOrder | None = None
     missing: Sequence[str] = ()
+    trained: Notation | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +78,7 @@ class Table:
     y_numbers : (n,) the labels as numbers, or None if they are none or are to be categories
     ids : polars series of the identifiers of the rows, or None
     notes : sentences that say what was taken for granted
+    notation : how numbers, dates and missing values were written
     """
 
     X: Any
@@ -64,6 +88,7 @@ class Table:
     y_numbers: npt.NDArray[np.float64] | None = None
     ids: Any = None
     notes: Sequence[str] = ()
+    notation: Notation = field(default_factory=Notation)
 
     @property
     def names(self) -> list[str]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
-DateOrder: TypeAlias = Literal["day-first", "month-first"]
+from kmeans_kernel.data.tables._table import DateOrder
 
 ORDERS: tuple[DateOrder, ...] = ("day-first", "month-first")
 
@@ -22,12 +22,14 @@ _SHORT_MONTH = (
 )
 _MONTH = _SHORT_MONTH + "[a-z]*"
 
+DOTTED = r"\d{1,2}\.\d{1,2}\.\d{4}"
+
 # Patterns of the date, with the format of each; {day} and {month} stand in the order of the file.
 _FORMATS = {
     r"\d{4}-\d{1,2}-\d{1,2}": "%Y-%m-%d",
     r"\d{4}/\d{1,2}/\d{1,2}": "%Y/%m/%d",
     r"\d{4}\.\d{1,2}\.\d{1,2}": "%Y.%m.%d",
-    r"\d{1,2}\.\d{1,2}\.\d{4}": "{a}.{b}.%Y",
+    DOTTED: "{a}.{b}.%Y",
     r"\d{1,2}/\d{1,2}/\d{4}": "{a}/{b}/%Y",
     r"\d{1,2}-\d{1,2}-\d{4}": "{a}-{b}-%Y",
     r"\d{1,2}\.\d{1,2}\.\d{2}": "{a}.{b}.%y",
@@ -65,7 +67,7 @@ class Dates:
     @cached_property
     def readings(self) -> dict[DateOrder, Any]:
         """The dates in each order of day and month; null where a value is none."""
-        orders = ORDERS if self._has_order else ORDERS[:1]
+        orders = ORDERS if self.has_order else ORDERS[:1]
         return {order: _read(self.text, self.pattern, order) for order in orders}
 
     @cached_property
@@ -81,7 +83,7 @@ class Dates:
     @cached_property
     def order(self) -> DateOrder | None:
         """The order of day and month, None if the values do not tell, or there is no question."""
-        if not self._has_order:
+        if not self.has_order:
             return None
         day_first, month_first = (self.counts[order] for order in ORDERS)
         if day_first == month_first and r"\." not in self.pattern:
@@ -92,14 +94,36 @@ class Dates:
     @property
     def is_ambiguous(self) -> bool:
         """Whether the values are other dates in another order of day and month."""
-        if not self._has_order or self.order is not None:
+        if not self.has_order or self.order is not None:
             return False
         first, second = self.readings.values()
         return not first.equals(second)
 
     @property
-    def _has_order(self) -> bool:
+    def is_dotted(self) -> bool:
+        """Whether the dates are written as in countries with a decimal comma: 31.12.2020."""
+        return self.pattern == DOTTED
+
+    @property
+    def has_order(self) -> bool:
+        """Whether the format has day and month in the order of the file."""
         return "{a}" in _FORMATS[self.pattern]
+
+
+@dataclass(frozen=True)
+class Orders:
+    """Orders of day and month of columns, and on what they rest.
+
+    Attributes
+    ----------
+    of : the order of each column
+    undecided : columns whose order cannot be told
+    as_trained : columns where the file does not tell, and the training of a model did
+    """
+
+    of: dict[str, DateOrder]
+    undecided: list[str] = field(default_factory=list)
+    as_trained: list[str] = field(default_factory=list)
 
 
 def survey_dates(text: Any) -> Dates | None:
@@ -112,17 +136,36 @@ def survey_dates(text: Any) -> Dates | None:
 
 
 def date_orders(
-    columns: Mapping[str, Dates], given: DateOrder | None = None
-) -> tuple[dict[str, DateOrder], list[str]]:
-    """Return the order of day and month of each column, and the columns where it cannot be told."""
-    orders: dict[str, DateOrder] = {name: one.order or ORDERS[0] for name, one in columns.items()}
-    unsure = [name for name, one in columns.items() if one.is_ambiguous]
-    sure = {one.order for one in columns.values() if one.order is not None}
-    if given is None and len(sure) == 1:
-        (given,) = sure
-    if given is not None:
-        return orders | dict.fromkeys(unsure, given), []
-    return orders, unsure
+    columns: Mapping[str, Dates],
+    given: DateOrder | None = None,
+    trained: Mapping[str, DateOrder] | None = None,
+) -> Orders:
+    """Return the order of day and month of each column.
+
+    Parameters
+    ----------
+    given : the order that the user names for all columns that can be read with either
+    trained : the orders of columns in the file that a model was trained on
+    """
+    trained = trained or {}
+    sure = {name: one.order for name, one in columns.items() if one.order is not None}
+    found = Orders({name: one.order or ORDERS[0] for name, one in columns.items()})
+    for name, one in columns.items():
+        if not one.is_ambiguous:
+            continue
+        usual = trained.get(name)
+        # Columns that are as in training say nothing against the order that this one had there.
+        said = {order for other, order in sure.items() if not usual or trained.get(other) != order}
+        orders = said | ({usual} if usual else set())
+        if given is not None:
+            found.of[name] = given
+        elif len(orders) == 1:
+            (found.of[name],) = orders
+            if not said:
+                found.as_trained.append(name)
+        else:
+            found.undecided.append(name)
+    return found
 
 
 def read_dates(dates: Dates, order: DateOrder) -> Any:

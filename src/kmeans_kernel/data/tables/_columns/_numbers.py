@@ -2,18 +2,17 @@
 
 A value such as 1,234 or 1.234 can be read in two ways. `read_numbers` reads a column with a given
 decimal mark; `Survey` tells with which marks all values of a column can be read, which is the
-evidence from which `decimal_marks` decides for all columns of a file.
+evidence from which `_marks.py` decides for all columns of a file.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
-DecimalMark: TypeAlias = Literal["point", "comma"]
+from kmeans_kernel.data.tables._table import DecimalMark
 
 MARKS: tuple[DecimalMark, ...] = ("point", "comma")
 
@@ -132,34 +131,6 @@ def is_code(text: Any) -> bool:
         return False
     values = long.cast(pl.Int64, strict=False)
     return bool(values.null_count() or (values.abs() > _LARGEST_INTEGER).any())
-
-
-def decimal_marks(
-    surveys: Mapping[str, Survey], separator: str, given: DecimalMark | None = None
-) -> tuple[dict[str, DecimalMark], list[str]]:
-    """Return the decimal mark of each column, and the columns whose mark cannot be told.
-
-    A column that can be read with one mark only is evidence for the file, unless another one has
-    the other mark. Without evidence, 1,234 is a number with thousands where commas separate the
-    values, and 1.234 one with decimals where they are not separated by semicolons, as they are in
-    countries with a decimal comma.
-    """
-    sure = {name: one.mark for name, one in surveys.items() if one.mark is not None}
-    unsure = [name for name, one in surveys.items() if one.is_ambiguous]
-    marks: dict[str, DecimalMark] = {name: sure.get(name, "point") for name in surveys}
-    if given is None and len(set(sure.values())) == 1:
-        (given,) = set(sure.values())
-    if given is not None:
-        return marks | dict.fromkeys(unsure, given), []
-    if not sure:
-        unsure = [one for one in unsure if not _is_point_by_default(surveys[one], separator)]
-    return marks, unsure
-
-
-def _is_point_by_default(survey: Survey, separator: str) -> bool:
-    if survey.has_commas and survey.has_points:
-        return False
-    return separator == "," if survey.has_commas else separator != ";"
 
 
 def read_numbers(survey: Survey, mark: DecimalMark) -> Any:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kmeans_kernel.data.tables._columns._dates import ORDERS, Dates, Orders
+from kmeans_kernel.data.tables._columns._marks import Marks
 from kmeans_kernel.data.tables._columns._numbers import MARKS, Survey, read_numbers
-from kmeans_kernel.data.tables._table import LARGEST_NUMBER, DataFileError
+from kmeans_kernel.data.tables._table import LARGEST_NUMBER, DataFileError, DecimalMark
 
 # Most words of a column that are proposed as markers of missing values: of a column that could be
 # a category instead, and of one that cannot, since the model knows it as numbers.
@@ -110,13 +112,40 @@ class Problems:
 
     def add_undecided_mark(self, name: str, survey: Survey) -> None:
         """Add a problem: numbers that are others with a decimal comma than with a point."""
-        row = int(survey.body.str.contains("[.,]").fill_null(value=False).arg_max())
-        value = survey.text[row]
-        one = Survey(survey.text[row : row + 1], survey.body[row : row + 1])
-        point, comma = (read_numbers(one, mark)[0] for mark in MARKS)
+        row, value = _first_mark(survey)
+        numbers = _numbers_of(survey, row)
+        point, comma = numbers["point"], numbers["comma"]
         told = f"may have decimals or thousands, as in {value!r} in data row {row + 1}"
         choice = f"--decimal comma if {value!r} is {comma}, or --decimal point if it is {point}"
         self._add(name, told, choice=choice)
+
+    def note_marks(self, marks: Marks, surveys: Mapping[str, Survey]) -> None:
+        """Note the columns whose decimal mark followed from training or from dates."""
+        why = ((marks.as_trained, "as in training"), (marks.by_dates, "as dates have points too"))
+        for found, reason in why:
+            names = [name for name in found if name in surveys and name != self.ignored]
+            if not names:
+                continue
+            row, value = _first_mark(surveys[names[0]])
+            mark = marks.of[names[0]]
+            other = "point" if mark == "comma" else "comma"
+            self._notes.append(
+                f"{_listed(names)} {_was(names)} read with a decimal {mark}, {reason}: {value!r} "
+                f"is {_numbers_of(surveys[names[0]], row)[mark]}; if not, add --decimal {other}."
+            )
+
+    def note_orders(self, orders: Orders, dates: Mapping[str, Dates]) -> None:
+        """Note the columns whose order of day and month followed from training."""
+        names = [name for name in orders.as_trained if name != self.ignored]
+        if not names:
+            return
+        text, order = dates[names[0]].text, orders.of[names[0]]
+        other = ORDERS[1 - ORDERS.index(order)]
+        first = "day" if order == "day-first" else "month"
+        self._notes.append(
+            f"dates of {_listed(names)} such as {text[int(text.is_not_null().arg_max())]!r} were "
+            f"read with the {first} first, as in training; if not, add --dates {other}."
+        )
 
     def add_undecided_order(self, name: str, text: Any, *, is_date: bool) -> None:
         """Add a problem or a note: dates that are others with the day first than the month."""
@@ -188,6 +217,22 @@ class Problems:
         if unsolved:
             parts.append(f"correct the values of {_listed(unsolved)}")
         return " and ".join(parts)
+
+
+def _first_mark(survey: Survey) -> tuple[int, str]:
+    """Return the first row that has a point or a comma, and its value."""
+    row = int(survey.body.str.contains("[.,]").fill_null(value=False).arg_max())
+    return row, str(survey.text[row])
+
+
+def _numbers_of(survey: Survey, row: int) -> dict[DecimalMark, Any]:
+    """Return the number in a row with each decimal mark."""
+    one = Survey(survey.text[row : row + 1], survey.body[row : row + 1])
+    return {mark: read_numbers(one, mark)[0] for mark in MARKS}
+
+
+def _was(names: Sequence[str]) -> str:
+    return "was" if len(names) == 1 else "were"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -10,16 +10,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kmeans_kernel.data.tables._columns._dates import Dates, date_orders, read_dates, survey_dates
+from kmeans_kernel.data.tables._columns._marks import Marks, are_addresses, decimal_marks
 from kmeans_kernel.data.tables._columns._missing import is_marker
 from kmeans_kernel.data.tables._columns._numbers import (
     Survey,
-    decimal_marks,
     is_code,
     plain_numbers,
     read_numbers,
 )
 from kmeans_kernel.data.tables._columns._problems import Problems
-from kmeans_kernel.data.tables._table import Reading
+from kmeans_kernel.data.tables._table import DateOrder, Notation, Reading
 
 # Share of the values of a column from which words beside numbers are a problem, else the column is
 # text; and the share of numbers from which text is mentioned.
@@ -33,8 +33,8 @@ def type_columns(
     how: Reading,
     kinds: Mapping[str, str],
     separator: str = ",",
-) -> dict[str, Any]:
-    """Return columns of Int64, Float64, Boolean, String, Date or Datetime by name.
+) -> tuple[dict[str, Any], Notation]:
+    """Return columns of Int64, Float64, Boolean, String, Date or Datetime by name, and a notation.
 
     Parameters
     ----------
@@ -45,40 +45,59 @@ def type_columns(
     separator : the separator of the file
     """
     found = {name: _look(frame[name], kinds.get(name), problems) for name in names}
+    marks = _marks_of(found, frame, how, separator)
     surveys = {name: one for name, one in found.items() if isinstance(one, Survey)}
-    marks, undecided = decimal_marks(surveys, separator, how.decimal)
-    if undecided:
-        others = {name: _look(frame[name], None, Problems("", {})) for name in frame.columns
-                  if name not in found}  # fmt: skip
-        more = {name: one for name, one in others.items() if isinstance(one, Survey)}
-        marks, undecided = decimal_marks({**surveys, **more}, separator, how.decimal)
     for name, survey in surveys.items():
-        found[name] = read_numbers(survey, marks[name])
-        if name in undecided:
+        found[name] = read_numbers(survey, marks.of[name])
+        if name in marks.undecided:
             problems.add_undecided_mark(name, survey)
         elif survey.has_mixed_marks:
             problems.add_mixed_marks(name, survey)
         else:
             problems.add_words(name, survey.text, found[name])
-    _read_dates(found, frame, problems, how, kinds)
+    problems.note_marks(marks, surveys)
+    orders = _read_dates(found, frame, problems, how, kinds)
     for name, column in found.items():
         problems.add_large(name, column)
-    return found
+    numeric = [name for name, column in found.items() if column.dtype.is_numeric()]
+    return found, Notation(marks.known(surveys, numeric, how.decimal), orders)
+
+
+def _marks_of(found: Mapping[str, Any], frame: Any, how: Reading, separator: str) -> Marks:
+    """Return the decimal marks of columns; columns without a role are looked at if they help."""
+    trained = None if how.trained is None else how.trained.decimal
+
+    def decide(columns: Mapping[str, Any]) -> Marks:
+        surveys = {name: one for name, one in columns.items() if isinstance(one, Survey)}
+        dotted = any(isinstance(one, Dates) and one.is_dotted for one in columns.values())
+        return decimal_marks(
+            surveys, separator, how.decimal, trained=trained, has_dotted_dates=dotted
+        )
+
+    marks = decide(found)
+    if not (marks.undecided or marks.as_trained or marks.by_dates):
+        return marks
+    others = {name: _look(frame[name], None, Problems("", {})) for name in frame.columns
+              if name not in found}  # fmt: skip
+    return decide({**found, **others})
 
 
 def _read_dates(
     found: dict[str, Any], frame: Any, problems: Problems, how: Reading, kinds: Mapping[str, str]
-) -> None:
-    """Put dates, or text where their order cannot be told, in place of surveys of dates."""
+) -> dict[str, DateOrder]:
+    """Put dates, or text where their order cannot be told, in place of surveys; return orders."""
     dates = {name: one for name, one in found.items() if isinstance(one, Dates)}
-    orders, undecided = date_orders(dates, how.dates)
+    orders = date_orders(dates, how.dates, None if how.trained is None else how.trained.dates)
     for name, one in dates.items():
-        if name in undecided:
+        if name in orders.undecided:
             problems.add_undecided_order(name, one.text, is_date=kinds.get(name) == "date")
             found[name] = frame[name]
         else:
-            found[name] = read_dates(one, orders[name])
+            found[name] = read_dates(one, orders.of[name])
             problems.add_words(name, one.text, found[name], "date")
+    problems.note_orders(orders, dates)
+    return {name: orders.of[name] for name, one in dates.items()
+            if one.has_order and name not in orders.undecided}  # fmt: skip
 
 
 def _look(column: Any, kind: str | None, problems: Problems) -> Any:
@@ -110,6 +129,8 @@ def _look_at_text(column: Any, kind: str | None, problems: Problems) -> Any:
         return dates
     if kind not in (None, "number"):
         problems.add_words(column.name, values, _without(values, values.is_not_null()), str(kind))
+        return column
+    if kind is None and are_addresses(values):
         return column
     survey = Survey.of(values)
     n_numbers = int(survey.is_number.sum())
