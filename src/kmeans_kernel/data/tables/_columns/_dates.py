@@ -41,6 +41,13 @@ _FORMATS = {
     rf"{_MONTH}\.? \d{{1,2}},? \d{{4}}": "%b %d %Y",
 }
 
+# The first of the hundred years that two digits stand for, as in Excel. It is fixed, so that a
+# model reads the same text next year as this year; births lie before its end, and most plans.
+FIRST_SHORT_YEAR = 1930
+
+# Share of the values 31.1.20 whose day is beyond 12, as hardly a part of versions (1.7.11) is.
+_LARGE_DAYS = 0.25
+
 # Values in which a first date is looked for.
 _LOOKED_AT = 100
 
@@ -103,6 +110,25 @@ class Dates:
     def is_dotted(self) -> bool:
         """Whether the dates are written as in countries with a decimal comma: 31.12.2020."""
         return self.pattern == DOTTED
+
+    @property
+    def has_short_years(self) -> bool:
+        """Whether the years have two digits."""
+        return _FORMATS[self.pattern].endswith("%y")
+
+    @cached_property
+    def is_sure(self) -> bool:
+        """Whether the values are dates, and not versions (1.7.11) or sizes (10-12-20).
+
+        Those have neither zeros in front of single digits nor days beyond 12.
+        """
+        if not (self.has_order and self.has_short_years) or "/" in self.pattern:
+            return True
+        values = self.text.drop_nulls()
+        if values.str.contains(r"^\d\d\D\d\d\D").all():
+            return bool(values.str.contains(r"^0|^\d\d\D0").any())
+        large = values.str.contains(r"^(1[3-9]|[23]\d)\.").sum()
+        return self.counts["day-first"] == self.n_values and large >= _LARGE_DAYS * self.n_values
 
     @property
     def has_order(self) -> bool:
@@ -185,10 +211,20 @@ def _read(text: Any, pattern: str, order: DateOrder) -> Any:
         day = day.str.replace_all(r"[.,]", "")
     if "%b" in form:
         day = day.str.replace(rf"({_SHORT_MONTH})[a-z]*", "${1}")
-    dates = day.str.to_date(form, strict=False)
+    dates = _with_long_years(day, form).str.to_date(form.replace("%y", "%Y"), strict=False)
     if parts["hour"].null_count() == len(parts):
         return dates
     return parts.select(dates.alias("date"), pl.exclude("day")).select(_moment()).to_series()
+
+
+def _with_long_years(day: Any, form: str) -> Any:
+    """Return dates with years of four digits."""
+    if not form.endswith("%y"):
+        return day
+    century, first = divmod(FIRST_SHORT_YEAR, 100)
+    years = day.str.slice(-2).cast(int, strict=False)
+    century = (years < first).cast(int) + century
+    return day.str.head(-2) + century.cast(str) + day.str.slice(-2)
 
 
 def _moment() -> Any:

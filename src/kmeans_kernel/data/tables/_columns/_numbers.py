@@ -46,6 +46,9 @@ _UNITS = (
 )
 _FIRST_UNIT = re.compile(rf"[-+(]?\s*({_UNITS})\s*[-+]?[\d.,]|\d[.,]?\s*({_UNITS})\)?-?")
 
+# Negative numbers of accounting: (5) and 5-.
+_NEGATIVES = (r"^\(([^-]*\d[.,]?)\)$", r"^([^-]*\d[.,]?)-$")
+
 # Minus signs, apostrophes and spaces of typography, and their counterparts on a keyboard.
 _TYPOGRAPHY = {"\u2212": "-", "\u2019": "'", "\u00a0": " ", "\u202f": " ", "\u2009": " "}
 
@@ -66,9 +69,9 @@ class Survey:
     plain: Any = None
 
     @classmethod
-    def of(cls, text: Any) -> Survey:
-        """Return the survey of a column of text."""
-        return cls(text, _without_signs(_without_unit(_typed(text))))
+    def of(cls, text: Any, *, is_known: bool = False) -> Survey:
+        """Return the survey of a column of text, which `is_known` to be numbers or may be."""
+        return cls(text, _without_signs(_without_unit(_typed(text)), is_known=is_known))
 
     @cached_property
     def accepted(self) -> dict[DecimalMark, Any]:
@@ -181,17 +184,16 @@ def _without_unit(text: Any) -> Any:
     return text.str.replace(after, "${1}") if numeric.str.contains(after).all() else text
 
 
-def _without_signs(text: Any) -> Any:
+def _without_signs(text: Any, *, is_known: bool) -> Any:
     """Return text with negative numbers as -5 where accounting writes (5) or 5-.
 
-    Only where no value has a minus sign in front, and some have none behind: else brackets or
-    dashes may mean something else.
+    Unless the column is known to be numbers, only where no value has a minus sign in front: else
+    brackets or dashes may mean something else.
     """
     values = text.drop_nulls()
-    if values.str.starts_with("-").any():
+    if values.str.starts_with("-").any() and not is_known:
         return text
-    for pattern in (r"^\((.*\d[.,]?)\)$", r"^(.*\d[.,]?)-$"):
-        negative = values.str.contains(pattern)
-        if negative.any() and not negative.all():
-            return text.str.replace(pattern, "-${1}")
+    for pattern in _NEGATIVES:
+        if values.str.contains(pattern).any():
+            text = text.str.replace(pattern, "-${1}")
     return text

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kmeans_kernel.data.tables._columns._dates import ORDERS, Dates, Orders
+from kmeans_kernel.data.tables._columns._dates import FIRST_SHORT_YEAR, ORDERS, Dates, Orders
 from kmeans_kernel.data.tables._columns._marks import Marks
 from kmeans_kernel.data.tables._columns._numbers import MARKS, Survey, read_numbers
 from kmeans_kernel.data.tables._table import LARGEST_NUMBER, DataFileError, DecimalMark
@@ -15,6 +15,14 @@ from kmeans_kernel.data.tables._table import LARGEST_NUMBER, DataFileError, Deci
 # Most words of a column that are proposed as markers of missing values: of a column that could be
 # a category instead, and of one that cannot, since the model knows it as numbers.
 _FEW_WORDS, _MOST_WORDS = 3, 10
+
+# Values that say something, so that they are not to be read as missing: negative numbers of
+# accounting where numbers should be, and numbers where true and false should be.
+_NUMBER_OF = {
+    "number": r"^(?:[^\pL]*\([^\pL]*\d[^\pL]*\)|[^\pL]*\d-)$",
+    "date": r"^$",
+    "boolean": r"^[-+]?\d+(?:[.,]\d*)?$",
+}
 
 # Most columns that are told of one by one.
 _MOST_TOLD = 12
@@ -98,7 +106,9 @@ class Problems:
             is_first = values.null_count() == len(values)
             why = f"which is no {kind}" if is_first else f"where other rows have {kind}s"
             told = f"has {text[row]!r} in data row {row + 1}, {why}"
-            self._add(name, told, self._as_missing(name, text.filter(wrong)))
+            words = text.filter(wrong)
+            says_something = words.str.contains(_NUMBER_OF[kind]).any()
+            self._add(name, told, () if says_something else self._as_missing(name, words))
 
     def add_mixed_marks(self, name: str, survey: Survey) -> None:
         """Add a problem: numbers with a decimal point and ones with a comma."""
@@ -146,6 +156,34 @@ class Problems:
             f"dates of {_listed(names)} such as {text[int(text.is_not_null().arg_max())]!r} were "
             f"read with the {first} first, as in training; if not, add --dates {other}."
         )
+
+    def note_short_years(self, dates: Mapping[str, Dates]) -> None:
+        """Note the columns of dates whose years have two digits."""
+        names = [name for name, one in dates.items()
+                 if one.has_short_years and name != self.ignored]  # fmt: skip
+        if names:
+            has = "has" if len(names) == 1 else "have"
+            self._notes.append(
+                f"{_listed(names)} {has} years of two digits, read as {FIRST_SHORT_YEAR} to "
+                f"{FIRST_SHORT_YEAR + 99}; write four digits where they are others."
+            )
+
+    def note_unsure_dates(self, name: str, dates: Dates) -> None:
+        """Note a column of text that may be dates with years of two digits."""
+        if name != self.ignored:
+            option = f"--column-type {shlex.quote(name + '=date')}"
+            value = dates.text[int(dates.text.is_not_null().arg_max())]
+            self._notes.append(
+                f"{name!r} was read as text, such as {value!r}; if they are dates, add {option}."
+            )
+
+    def note_booleans(self, values: Any) -> None:
+        """Note which words were read as true and false."""
+        words = values.drop_nulls().unique(maintain_order=True).to_list()
+        others = [word for word in words if word.lower() not in ("true", "false")]
+        if others and values.name != self.ignored:
+            self._notes.append(f"{_listed(others)} in {values.name!r} {_was(others)} read as true "
+                               "or false.")  # fmt: skip
 
     def add_undecided_order(self, name: str, text: Any, *, is_date: bool) -> None:
         """Add a problem or a note: dates that are others with the day first than the month."""
@@ -237,4 +275,4 @@ def _was(names: Sequence[str]) -> str:
 
 def _listed(names: Sequence[str]) -> str:
     shown = ", ".join(map(repr, names[:5]))
-    return f"{shown} and {len(names) - 5} more columns" if len(names) > 5 else shown
+    return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown

@@ -21,6 +21,10 @@ from kmeans_kernel.data.tables._columns._numbers import (
 from kmeans_kernel.data.tables._columns._problems import Problems
 from kmeans_kernel.data.tables._table import DateOrder, Notation, Reading
 
+# True and false in a column that a model knows as such, in lower case.
+TRUE_WORDS = ("true", "t", "yes", "y", "1", "1.0", "wahr", "ja", "j", "vrai", "oui", "o")
+FALSE_WORDS = ("false", "f", "no", "n", "0", "0.0", "falsch", "nein", "faux", "non")
+
 # Share of the values of a column from which words beside numbers are a problem, else the column is
 # text; and the share of numbers from which text is mentioned.
 _NEARLY_ALL, _MANY = 0.9, 0.5
@@ -96,6 +100,9 @@ def _read_dates(
             found[name] = read_dates(one, orders.of[name])
             problems.add_words(name, one.text, found[name], "date")
     problems.note_orders(orders, dates)
+    problems.note_short_years(
+        {name: one for name, one in dates.items() if name not in orders.undecided}
+    )
     return {name: orders.of[name] for name, one in dates.items()
             if one.has_order and name not in orders.undecided}  # fmt: skip
 
@@ -112,6 +119,8 @@ def _look(column: Any, kind: str | None, problems: Problems) -> Any:
         return column.cast(pl.Float64)
     if kind != "date" and _is_boolean(column):
         return column.str.to_lowercase() == "true"
+    if kind == "boolean":
+        return _booleans(column, problems)
     numbers = plain_numbers(column) if kind in (None, "number") else None
     if numbers is None:
         return _look_at_text(column, kind, problems)
@@ -126,13 +135,16 @@ def _look_at_text(column: Any, kind: str | None, problems: Problems) -> Any:
     values = _without(column, is_marker(column, words=True))
     dates = survey_dates(values) if kind in (None, "date") else None
     if dates is not None and (kind or max(dates.counts.values()) >= _NEARLY_ALL * n_values):
-        return dates
-    if kind not in (None, "number"):
-        problems.add_words(column.name, values, _without(values, values.is_not_null()), str(kind))
+        if kind or dates.is_sure:
+            return dates
+        problems.note_unsure_dates(column.name, dates)
+        return column
+    if kind == "date":
+        problems.add_words(column.name, values, _without(values, values.is_not_null()), "date")
         return column
     if kind is None and are_addresses(values):
         return column
-    survey = Survey.of(values)
+    survey = Survey.of(values, is_known=kind == "number")
     n_numbers = int(survey.is_number.sum())
     if kind == "number" or (n_numbers >= _NEARLY_ALL * n_values and not is_code(values)):
         return survey
@@ -151,6 +163,17 @@ def _is_boolean(column: Any) -> bool:
     if column.drop_nulls()[0].lower() not in ("true", "false"):
         return False
     return bool(column.drop_nulls().str.to_lowercase().is_in(["true", "false"]).all())
+
+
+def _booleans(column: Any, problems: Problems) -> Any:
+    """Return a column that a model knows as true and false, written as 1 and 0, yes and no, …."""
+    values = _without(column, is_marker(column, words=True))
+    lowered = values.str.to_lowercase()
+    is_true = lowered.is_in(TRUE_WORDS)
+    found = is_true.zip_with(is_true | lowered.is_in(FALSE_WORDS), is_true.clear(len(is_true)))
+    problems.add_words(column.name, values, found, "boolean")
+    problems.note_booleans(values)
+    return found
 
 
 def _without(column: Any, unwanted: Any) -> Any:
