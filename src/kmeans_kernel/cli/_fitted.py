@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from rich.text import Text
 
 from kmeans_kernel.cli._output import err, note, out, write_json
+from kmeans_kernel.data.tables import Notation
 
 # Most names that are shown of the columns of one kind.
 _SHOWN = 6
@@ -33,11 +34,23 @@ class Fitted:
     estimator : the estimator
     n_rows : number of rows
     counts : the classes and the number of rows of each, None if they are not known
+    notation : how the file was written
     """
 
     estimator: Any
     n_rows: int
     counts: tuple[npt.NDArray[Any], npt.NDArray[np.intp]] | None = None
+    notation: Notation = field(default_factory=Notation)
+
+    def known_notation(self) -> dict[str, Any] | None:
+        """Return the notation of the columns of the model, None if the file did not show any."""
+        names = {str(name) for name in getattr(self.estimator, "feature_names_in_", ())}
+        found: dict[str, Any] = {
+            "decimal": {k: v for k, v in self.notation.decimal.items() if k in names},
+            "dates": {k: v for k, v in self.notation.dates.items() if k in names},
+            "missing": list(self.notation.missing),
+        }
+        return found if any(found.values()) else None
 
     def most_frequent(self) -> tuple[Any, float] | None:
         """Return the class of most rows and the error of always guessing it, None if unknown."""

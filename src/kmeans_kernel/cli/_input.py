@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
@@ -14,7 +14,7 @@ import numpy as np
 import typer
 
 from kmeans_kernel.cli._output import byte_bar, fail, note, warn
-from kmeans_kernel.data.tables import DataFileError, Format, Reading, Table, read_table
+from kmeans_kernel.data.tables import DataFileError, Format, Notation, Reading, Table, read_table
 
 if TYPE_CHECKING:
     from sklearn.utils import Bunch
@@ -88,21 +88,24 @@ class FileOptions:
             metavar="TEXT",
             help="Text that stands for a missing value, beside empty values, NA, N/A, NaN, null, "
             "? and the errors of spreadsheets, and among numbers -, . and words such as unknown. "
-            "May be given repeatedly.",
+            "May be given repeatedly. Texts that were given to fit are missing for predict and "
+            "evaluate too.",
         ),
     ] = field(default_factory=list)
     decimal: Annotated[
         DecimalMark | None,
         typer.Option(
             help="Decimal mark of numbers such as 1,234 or 1.234 in CSV. By default it follows "
-            "from all numbers of the file, and is asked for where it does not."
+            "from all numbers of the file, else from the training of the model, and is asked for "
+            "where it does not."
         ),
     ] = None
     dates: Annotated[
         DateOrder | None,
         typer.Option(
             help="Order of dates such as 01/02/2020 in CSV. By default it follows from all dates "
-            "of the file; where it does not, they are text."
+            "of the file, else from the training of the model; where it does not, they are text. "
+            "Years of two digits are 1930 to 2029."
         ),
     ] = None
     header: Annotated[
@@ -246,6 +249,7 @@ def read(
     file: FileOptions,
     *,
     quiet: bool,
+    trained: Notation | None = None,
     **needed: Any,
 ) -> Table:
     """Read a file, or one part of a data set; a file takes precedence over a data set.
@@ -253,11 +257,13 @@ def read(
     Parameters
     ----------
     file : options of the input file
+    trained : how the file was written that the model was trained on
     needed : further arguments of `read_table`
     """
     if data not in DATASETS or Path(data).exists():
+        how = {**file.arguments(), "reading": replace(file.reading, trained=trained), **needed}
         with byte_bar(f"reading {data}", quiet=quiet) as on_bytes:
-            table = read_table(data, on_bytes=on_bytes, **file.arguments(), **needed)
+            table = read_table(data, on_bytes=on_bytes, **how)
         if not quiet:
             for told in table.notes:
                 note(told)

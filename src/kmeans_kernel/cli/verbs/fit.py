@@ -178,7 +178,7 @@ def fit(
     with report_errors(verbose=verbose):
         import safetensors  # noqa: F401 - fail before the fit, not when the model is saved
 
-        from kmeans_kernel.export.model_file import save_model
+        from kmeans_kernel.export.model_file import save_with_notation
 
         output = STANDARD_OUTPUT if str(output) == "-" else output
         check_writable(output, *list_input_files(data), *filter(None, [file.target]))
@@ -202,7 +202,7 @@ def fit(
             raise ValueError("--checkpoint is for data read in blocks; add --blocks.")
         else:
             fitted = _fit_in_memory(data, file, how, quiet=quiet)
-        save_model(fitted.estimator, output)
+        save_with_notation(fitted.estimator, output, fitted.known_notation())
         print_fit(
             fitted, output, to_stderr=output == STANDARD_OUTPUT, as_json=as_json, quiet=quiet,
             verbose=verbose,
@@ -241,7 +241,7 @@ def _fit_in_memory(data: str, file: LabelledOptions, how: _Settings, *, quiet: b
         # print_fit tells of such columns with the options of the command line.
         warnings.filterwarnings("ignore", message=".*nearly as many levels as rows")
         estimator.fit(table.X, table.y)
-    return Fitted(estimator, len(table.X), (classes, counts))
+    return Fitted(estimator, len(table.X), (classes, counts), table.notation)
 
 
 def _fit_out_of_core(
@@ -274,4 +274,4 @@ def _fit_out_of_core(
     with training_bars(quiet=quiet):
         fit_pipeline(estimator, rows, checkpoint=checkpoint)
     counts = np.asarray(rows.counts)
-    return Fitted(estimator, int(counts.sum()), (rows.classes, counts))
+    return Fitted(estimator, int(counts.sum()), (rows.classes, counts), rows.notation)

@@ -22,7 +22,7 @@ from kmeans_kernel.cli._input import (
 )
 from kmeans_kernel.cli._output import Quiet, Verbose, report_errors, row_bar, warn
 from kmeans_kernel.cli._target import cut_like
-from kmeans_kernel.data.tables import STANDARD_INPUT, Table
+from kmeans_kernel.data.tables import STANDARD_INPUT, Notation, Table
 from kmeans_kernel.report._evaluation import predict_all
 from kmeans_kernel.utils.files import check_writable, write_whole
 
@@ -77,15 +77,16 @@ def load_model_and_data(
     model: Path, data: str, file: FileOptions, *, quiet: bool, labels: bool
 ) -> tuple[Any, Table]:
     """Load a model, and read the columns of its features."""
-    from kmeans_kernel.export.model_file import load_model
+    from kmeans_kernel.export.model_file import load_with_notation
 
-    estimator = load_model(model_path(model))
+    estimator, notation = load_with_notation(model_path(model))
     kinds = kinds_of(estimator)
     table = read(
         data,
         "test",
         file,
         quiet=quiet,
+        trained=None if notation is None else Notation(**notation),
         labels=labels,
         features=None if kinds is None else list(kinds),
         types=kinds,

@@ -22,6 +22,7 @@ from kmeans_kernel.data.tables._frames import is_missing, labels_from_column
 from kmeans_kernel.data.tables._parquet import parquet_blocks, parquet_columns, parquet_files
 from kmeans_kernel.data.tables._table import (
     DataFileError,
+    Notation,
     Reading,
     complete_rows,
     is_continuous,
@@ -92,6 +93,14 @@ class TableBlocks:
     def classes(self) -> npt.NDArray[Any]:
         """The label of each of the values of the target column, sorted."""
         return self._labels[1]
+
+    @property
+    def notation(self) -> Notation:
+        """How the file was written, for files that the model reads later."""
+        if self.kind is not Format.csv:
+            return Notation()
+        mark = self.reading.decimal or "point"
+        return Notation(dict.fromkeys(self.features or (), mark), missing=self.reading.missing)
 
     @cached_property
     def _labels(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import numpy.typing as npt
 
 from kmeans_kernel.export.model_file._estimators import build, describe
 from kmeans_kernel.export.model_file._file import ModelFileError, Place, damaged_error, read, write
+from kmeans_kernel.export.model_file._notation import build_notation, describe_notation
 from kmeans_kernel.utils.files import check_writable
 
 __all__ = ["ModelFileError", "load_model", "save_model"]
@@ -45,11 +47,26 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
     >>> load_model(path).predict([[0.0, 0.9]]).tolist()
     ['a']
     """
+    save_with_notation(estimator, path, None)
+
+
+def save_with_notation(
+    estimator: Any, path: str | os.PathLike[str], notation: Mapping[str, Any] | None
+) -> None:
+    """Write a fitted estimator, and how the file was written that it was trained on.
+
+    Parameters
+    ----------
+    notation : "decimal" and "dates" of columns by name, and the texts of "missing"; None if the
+        rows were not read from text
+    """
     path = check_writable(Path(path))
     if not hasattr(estimator, "predict_proba"):
         raise TypeError(f"save_model saves classifiers, got a {type(estimator).__name__}.")
     arrays: dict[str, npt.NDArray[Any]] = {}
     tree = describe(estimator, Place("", arrays))
+    if notation is not None:
+        tree["notation"] = describe_notation(notation)
     write(path, json.dumps(tree, allow_nan=False), arrays)
 
 
@@ -72,6 +89,11 @@ def load_model(path: str | os.PathLike[str]) -> Any:
         if the file is not a model, is damaged, or has another format version; the message says
         which
     """
+    return load_with_notation(path)[0]
+
+
+def load_with_notation(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any] | None]:
+    """Read an estimator and the notation of `save_with_notation`, None if the file has none."""
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a directory: name a file that save_model wrote.")
@@ -80,6 +102,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
         tree = json.loads(text, parse_constant=_refuse_constant, parse_float=_parse_finite)
         place = Place("", arrays)
         estimator = build(tree, place)
+        notation = build_notation(tree.get("notation"))
         if place.unused():
             raise ModelFileError(f"it holds arrays that no part of it names: {place.unused()}")
     except ModelFileError as error:
@@ -88,7 +111,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
         KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError, MemoryError,
     ) as error:  # fmt: skip
         raise damaged_error(path, f"{type(error).__name__}: {error}") from error
-    return estimator
+    return estimator, notation
 
 
 def _refuse_constant(name: str) -> float:
