@@ -16,7 +16,11 @@ from kmeans_kernel.data.tables._columns._missing import without_markers
 from kmeans_kernel.data.tables._columns._numbers import Survey, plain_numbers, read_numbers
 from kmeans_kernel.data.tables._content import Format
 from kmeans_kernel.data.tables._csv._dialect import SAMPLE_BYTES, Dialect, detect_dialect
-from kmeans_kernel.data.tables._csv._reader import column_names, read_records
+from kmeans_kernel.data.tables._csv._reader import (
+    column_names,
+    read_records,
+    refuse_repeated_target,
+)
 from kmeans_kernel.data.tables._csv._text import is_utf8, line_feeds
 from kmeans_kernel.data.tables._frames import is_missing, labels_from_column
 from kmeans_kernel.data.tables._parquet import parquet_blocks, parquet_columns, parquet_files
@@ -165,7 +169,8 @@ class TableBlocks:
     def _csv_frames(self) -> Iterator[tuple[str, int, Any]]:
         start, name = 0, str(self.path)
         dialect = self._dialect
-        names, _ = column_names(dialect.names)
+        names, several = column_names(dialect.names)
+        refuse_repeated_target(self.target, several, name)
         for text in _csv_chunks(self.path, dialect):
             frame, _ = read_records(text, dialect, name)
             frame.columns = names

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from kmeans_kernel.data.tables._columns._missing import without_markers
 from kmeans_kernel.data.tables._columns._problems import Problems
 from kmeans_kernel.data.tables._columns._types import type_columns
-from kmeans_kernel.data.tables._csv._reader import RawTable
+from kmeans_kernel.data.tables._csv._reader import RawTable, refuse_repeated_target
 from kmeans_kernel.data.tables._table import (
     DataFileError,
     Reading,
@@ -28,6 +28,9 @@ from kmeans_kernel.data.tables._table import (
 
 # Name that pandas gives the row index of a frame without one of its own in Parquet.
 _PANDAS_INDEX = "__index_level_0__"
+
+# Names that pandas gives a nameless column of CSV, which it wrote as an index before.
+_SAVED_INDEX = re.compile(r"Unnamed: 0(?:\.\d+)*")
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,7 @@ def table_from_raw(
     if roles.labels is False:
         unused = [roles.target] if roles.target in raw.frame.columns else []
         roles = replace(roles, target=None, drop=[*roles.drop, *filter(None, unused)])
+    refuse_repeated_target(roles.target, raw.repeated, name)
     chosen, notes = _feature_columns(raw.frame, name, roles)
     target = roles.target
     as_trained, noted = _markers_of_training(raw.frame, chosen, how)
@@ -126,7 +130,7 @@ def _feature_columns(frame: Any, name: str, roles: Roles) -> tuple[Sequence[str]
     _refuse_absent([*named, *roles.kinds], frame.columns, name)
     named += unread
     chosen = [column for column in frame.columns if column not in named]
-    counting = [column for column in chosen if _counts_rows(frame, column)]
+    counting = [column for column in _index_columns(frame) if column in chosen]
     empty = [column for column in chosen if _is_empty(frame[column])]
     chosen = [column for column in chosen if column not in (*counting, *empty)]
     if not chosen:
@@ -134,8 +138,12 @@ def _feature_columns(frame: Any, name: str, roles: Roles) -> tuple[Sequence[str]
         raise DataFileError(f"{name} has no column of features{beside}.")
     unnamed = [column for column in chosen if re.fullmatch(r"unnamed_\d+", column)]
     notes = []
-    if counting:
+    if counting in (["unnamed_1"], [_PANDAS_INDEX]):
         notes.append(f"the first column of {name}, which counts the rows, was left out.")
+    elif counting:
+        notes.append(
+            f"columns of {name} that count the rows were left out: {quoted_list(counting)}."
+        )
     if empty:
         notes.append(f"columns of {name} without any value were left out: {quoted_list(empty)}.")
     if unnamed:
@@ -181,17 +189,27 @@ def _refuse_absent(wanted: Iterable[str], columns: Sequence[str], name: str) -> 
         )
 
 
-def _counts_rows(frame: Any, column: str) -> bool:
-    """Return whether a column is the first, has no name, and counts the rows from 0 or from 1."""
+def _index_columns(frame: Any) -> list[str]:
+    """Return the first columns that are row indices, which pandas writes with each saving."""
+    found = [column for column in frame.columns if column == _PANDAS_INDEX]
+    for k, column in enumerate(frame.columns):
+        is_index = column == f"unnamed_{k + 1}" or _SAVED_INDEX.fullmatch(column)
+        if not is_index or not _counts_rows(frame[column], from_start=column[0] == "u"):
+            return found
+        found.append(column)
+    return found
+
+
+def _counts_rows(column: Any, *, from_start: bool) -> bool:
+    """Return whether a column counts the rows from 0 or from 1, or with gaps, as after a choice."""
     import polars as pl
 
-    if column == _PANDAS_INDEX:
-        return True
-    if column != "unnamed_1" or frame.columns[0] != column:
-        return False
-    numbers = frame[column].cast(pl.Int64, strict=False)
+    numbers = column.cast(pl.Int64, strict=False)
     first = numbers[0]
-    return first in (0, 1) and numbers.equals(pl.int_range(first, first + len(frame), eager=True))
+    if from_start:
+        rows = None if first is None else pl.int_range(first, first + len(column), eager=True)
+        return first in (0, 1) and numbers.equals(rows)
+    return not numbers.null_count() and first >= 0 and bool((numbers.diff()[1:] > 0).all())
 
 
 def _is_empty(column: Any) -> bool:

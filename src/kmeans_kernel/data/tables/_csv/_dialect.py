@@ -20,6 +20,9 @@ SEPARATORS, RARE_SEPARATORS = ",;\t|", " :^~\x01\x1f"
 # Bytes of text, and rows, that the dialect is told from.
 SAMPLE_BYTES, _SAMPLE_ROWS = 1 << 18, 1000
 
+# Share of the rows between white space that have all cells, where some are blank.
+_MOST_ROWS = 0.8
+
 # Numbers in any notation, for telling a row of values from a row of names.
 _NUMBER = re.compile(r"[-+]?[$€£]?\s?[-+]?(\d[\d.,' ]*|[.,]\d+)([eE][-+]?\d+)?\s?[%€]?")
 
@@ -166,6 +169,20 @@ class _Sample:
             return True
         return longer and self.separator != "," and any(map(is_number, self.rows[1]))
 
+    def has_blank_cells(self, expected: Collection[str]) -> bool:
+        """Return whether white space separates values of which some are blank.
+
+        Nearly all rows have as many values as the header, or the header has the expected names.
+        """
+        width = len(self.names)
+        if width < 3 or {len(row) for row in self.body} == {width}:
+            return False
+        if expected and set(expected) <= set(self.names):
+            return True
+        cells = [cell for row in self.body for cell in row]
+        alike = sum(len(row) == width for row in self.body)
+        return alike >= _MOST_ROWS * len(self.body) and 3 * sum(map(is_number, cells)) > len(cells)
+
     def fit(self, expected: Collection[str]) -> tuple[float, ...]:
         """Return how well the separator fits; larger is better."""
         if not self.rows:
@@ -270,6 +287,8 @@ def _samples(text: str, declared: str | None, expected: Collection[str]) -> list
         numbers = [is_number(cell) for row in one.body for cell in row]
         alike = {len(row) for row in one.body} == {len(one.names)}
         if one.width > 1 < len(one.rows[0]) and alike and 3 * sum(numbers) > len(numbers):
+            return [one]
+        if one.separator == " " and one.has_blank_cells(expected):
             return [one]
     return found[:1]
 

@@ -41,11 +41,13 @@ class RawTable:
     frame : polars frame
     notes : sentences that say what was taken for granted
     separator : the separator of CSV, None for Parquet
+    repeated : names that several columns have
     """
 
     frame: Any
     notes: tuple[str, ...] = ()
     separator: str | None = None
+    repeated: tuple[str, ...] = ()
 
 
 def read_csv(content: bytes, name: str, how: Reading, expected: Collection[str] = ()) -> RawTable:
@@ -59,7 +61,7 @@ def read_csv(content: bytes, name: str, how: Reading, expected: Collection[str] 
     dialect = detect_dialect(
         sample(text.content).decode(), name, header=how.header, expected=expected
     )
-    names, renamed = column_names(dialect.names)
+    names, several = column_names(dialect.names)
     frame, notes = read_records(_below(text.content, dialect.skipped_lines), dialect, name)
     if dialect.titles:
         shown = repr(dialect.titles[0])
@@ -69,7 +71,10 @@ def read_csv(content: bytes, name: str, how: Reading, expected: Collection[str] 
     frame, repeated = _without_headers(frame, dialect.names)
     if not len(frame):
         raise DataFileError(f"{name} has column names and no rows.")
-    return RawTable(frame, (*text.notes, *renamed, *notes, *repeated), dialect.separator)
+    listed = ", ".join(map(repr, several))
+    renamed = (f"columns of the same name got a number, as in name_2: {listed}.",)
+    notes = (*text.notes, *(renamed if several else ()), *notes, *repeated)
+    return RawTable(frame, notes, dialect.separator, several)
 
 
 def sample(text: bytes) -> bytes:
@@ -92,6 +97,8 @@ def read_records(text: bytes, dialect: Dialect, name: str) -> tuple[Any, tuple[s
     records, notes = _without_footers(records, width)
     if not len(records):
         raise DataFileError(f"{name} has column names and no rows.")
+    if dialect.separator == " ":
+        _refuse_blank_cells(records, width, name)
     most = max(width, min(int(records.widths.max()), width + _MOST_EXTRA))
     frame = records.frame(most, name)
     _refuse_long_rows(frame, records, width, name)
@@ -110,7 +117,7 @@ def _below(text: bytes, n_lines: int) -> bytes:
 
 
 def column_names(written: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
-    """Return names of the columns that are all different, and a note of those that were not.
+    """Return names of the columns that are all different, and those that several columns had.
 
     Column k without a name is called unnamed_k, counted from 1; the second x is called x_2.
     """
@@ -125,9 +132,16 @@ def column_names(written: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
             number += 1
         taken.add(unique)
         found.append(unique)
-    repeated = ", ".join(repr(name) for name, count in counts.items() if count > 1)
-    note = f"columns of the same name got a number, as in name_2: {repeated}."
-    return found, (note,) if repeated else ()
+    return found, tuple(name for name, count in counts.items() if count > 1)
+
+
+def refuse_repeated_target(target: str | None, repeated: Sequence[str], name: str) -> None:
+    """Raise DataFileError if several columns have the name of the labels."""
+    if target in repeated:
+        raise DataFileError(
+            f"several columns of {name} are called {target!r}, so that --target may mean either; "
+            "rename the others, or delete them."
+        )
 
 
 def _without_blanks(records: Records, width: int) -> Records:
@@ -160,6 +174,23 @@ def _without_footers(records: Records, width: int) -> tuple[Records, tuple[str, 
     lines = "1 line below the rows was" if count == 1 else f"{count} lines below the rows were"
     note = f"{lines} left out: {records.record(n_rows)!r}."
     return records.keep(np.arange(len(records)) < n_rows), (note,)
+
+
+def _refuse_blank_cells(records: Records, width: int, name: str) -> None:
+    """Raise DataFileError if rows between white space have too few or too many values.
+
+    White space does not show which cell is blank, so that the values behind it would move.
+    """
+    wrong = np.flatnonzero(records.widths != width)
+    if not len(wrong):
+        return
+    row = int(wrong[0])
+    others = f" ({len(wrong)} rows differ)" if len(wrong) > 1 else ""
+    raise DataFileError(
+        f"data row {row + 1} of {name} has {records.widths[row]} values between spaces, and the "
+        f"header {width} names{others}: a cell is blank, or a value has a space in it; save the "
+        "table as CSV, or write NA into blank cells and values with spaces between quotation marks."
+    )
 
 
 def _refuse_long_rows(frame: Any, records: Records, width: int, name: str) -> None:
