@@ -114,6 +114,16 @@ def test_columns_that_are_no_numbers_are_told_at_once(tmp_path):
     assert "is read in blocks, and for that must be text in UTF-8" in refuse(*given)
 
 
+@pytest.mark.parametrize("code", ["01067", "9007199254740993"])
+def test_identifiers_are_no_numbers_in_blocks(code, tmp_path):
+    rows = "".join(f"{k},{code if k == 7 else 10000 + k},{'uv'[k % 2]}\n" for k in range(20))
+    (tmp_path / "x.csv").write_text("a,zip,y\n" + rows)
+    given = ["fit", tmp_path / "x.csv", "-t", "y", "-o", tmp_path / "m", "--blocks"]
+    said = refuse(*given)
+    assert f"'zip' has '{code}' in data row 8, an identifier; add --drop zip, --decimal" in said
+    assert "20 rows" in run(*given, "--drop", "zip").stdout
+
+
 def test_blocks_take_a_decimal_comma_and_leave_out_rows_without_a_label(tmp_path):
     rows = "".join(f"{k % 7},5;{k % 3};{'uv'[k % 2] if k % 10 else ''}\n" for k in range(200))
     (tmp_path / "x.csv").write_text("sep=;\na;b;y\n" + rows)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kmeans_kernel.data.tables._columns._missing import without_markers
-from kmeans_kernel.data.tables._columns._numbers import Survey, plain_numbers, read_numbers
+from kmeans_kernel.data.tables._columns._numbers import Survey, is_code, plain_numbers, read_numbers
 from kmeans_kernel.data.tables._content import Format
 from kmeans_kernel.data.tables._csv._dialect import SAMPLE_BYTES, Dialect, detect_dialect
 from kmeans_kernel.data.tables._csv._reader import (
@@ -210,6 +210,8 @@ def _as_float64(column: Any, decimal: str | None) -> Any | None:
         lowered = column.str.to_lowercase()
         if lowered.drop_nulls().is_in(["true", "false"]).all():
             return (lowered == "true").cast(pl.Float64).alias(column.name)
+        if is_code(column):
+            return None
         numbers = plain_numbers(column)
         if decimal == "comma":
             numbers = read_numbers(Survey.of(column), "comma").alias(column.name)
@@ -228,8 +230,12 @@ def _not_numbers(columns: Any, name: str) -> str:
     for column in columns:
         if column.dtype == pl.String:
             other = column.is_not_null() & column.cast(pl.Float64, strict=False).is_null()
+            is_identifier = not other.any()
+            if is_identifier:
+                other = column.str.contains(r"^[+-]?0\d|\d{16}").fill_null(value=False)
             row = int(other.arg_max())
-            told.append(f"{column.name!r} has {column[row]!r} in data row {row + 1}")
+            what = ", an identifier" if is_identifier else ""
+            told.append(f"{column.name!r} has {column[row]!r} in data row {row + 1}{what}")
         else:
             told.append(f"{column.name!r} holds {str(column.dtype).split('(')[0].lower()}")
     options = " ".join(f"--drop {shlex.quote(column)}" for column in columns.columns)
