@@ -107,6 +107,15 @@ def check_pixels(estimator: Any, X: Any, *, reset: bool) -> npt.NDArray[Any]:
     return rows
 
 
+def check_collected(X: Any) -> None:
+    """Raise TypeError for a LazyFrame, whose rows are not there yet."""
+    if type(X).__name__ == "LazyFrame" and type(X).__module__.startswith("polars"):
+        raise TypeError(
+            "X must be a table whose rows are in memory, got a LazyFrame of polars. Call "
+            "X.collect() first."
+        )
+
+
 def check_lazy_rows(estimator: Any, X: LazyRows, *, reset: bool) -> None:
     """Record the number of features of lazy rows, or compare it with `fit` if not `reset`."""
     validate_data(estimator, X, reset=reset, skip_check_array=True)
@@ -116,6 +125,7 @@ def check_rows_and_labels(
     estimator: Any, X: Any, y: Any, *, reset: bool = True, allow_nan: bool = False
 ) -> tuple[Matrix, Any]:
     """Return X as `check_rows` does and y as a one-dimensional array of labels."""
+    y = check_known_labels(y)
     if isinstance(X, LazyRows):
         check_lazy_rows(estimator, X, reset=reset)
         check_consistent_length(X, y)
@@ -128,10 +138,44 @@ def check_labels(owner: str, X: Any, y: Any) -> Any:
     """Return y as a one-dimensional array of as many labels as X has rows."""
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
-    labels = column_or_1d(y, warn=True)
+    labels = column_or_1d(check_known_labels(y), warn=True)
     check_consistent_length(X, labels)
     assert_all_finite(labels, input_name="y")
     return labels
+
+
+def check_known_labels(y: Any) -> Any:
+    """Return labels without the nullable types of pandas; ValueError for pandas.NA and NaT."""
+    dtype: Any = getattr(y, "dtype", None)
+    nullable = hasattr(y, "isna") and hasattr(dtype, "na_value")
+    absent = np.asarray(y.isna()) if nullable else _are_unknown(y)
+    if absent.any():
+        raise ValueError(
+            f"y must have a label for every row, got a missing one in row {int(absent.argmax())}. "
+            "Drop the rows without a label."
+        )
+    known = nullable and getattr(dtype, "kind", "O") in "biuf"
+    return y.to_numpy(dtype=dtype.numpy_dtype) if known else y
+
+
+def _are_unknown(y: Any) -> npt.NDArray[np.bool_]:
+    """Return which labels are pandas.NA or NaT, with which NumPy cannot compare."""
+    kinds = ("NAType", "NaTType")
+    if isinstance(y, list | tuple) or getattr(getattr(y, "dtype", None), "kind", "") == "O":
+        return np.array([type(label).__name__ in kinds for label in y], dtype=bool)
+    return np.zeros(1, dtype=bool)
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether one value is None, NaN, NaT or pandas.NA."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)  # NaN and NaT differ from themselves
+    except TypeError:  # pandas.NA is neither equal nor different
+        return True
+    except (ValueError, ArithmeticError):  # an array, or a signaling NaN of decimal
+        return False
 
 
 def has_missing(X: Any) -> bool:
@@ -220,22 +264,68 @@ def codes_of(y: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp
 
 
 def _check(estimator: Any, X: Any, *, allow_nan: bool = False, **options: Any) -> Any:
+    check_collected(X)
     try:
-        checked = validate_data(estimator, X, ensure_all_finite=False, dtype="numeric", **options)
-        X = checked[0] if isinstance(checked, tuple) else checked
-        if X.dtype.kind == "O":  # of a frame with categories, which scikit-learn lets through
-            X.astype(np.float64)
-    except (ValueError, np.exceptions.DTypePromotionError) as error:
-        if "string" not in str(error) and isinstance(error, ValueError):
-            raise
+        checked = _validated(estimator, X, **options)
+    except OverflowError as error:
         raise ValueError(
+            f"X must hold numbers of float64, got a larger one ({error}). Replace such numbers, or "
+            "make them missing."
+        ) from error
+    except (TypeError, ValueError) as error:
+        if not any(words in str(error) for words in _NO_NUMBERS):
+            raise
+        kind = TypeError if type(error) is TypeError else ValueError
+        raise kind(
             f"X must hold numbers, got text or dates ({error}). Encode such columns first, with "
             "kmeans_kernel.TableEncoder; KMeansKernelClassifier.fit does it unless "
             "feature_transform is None."
         ) from error
     names = getattr(estimator, "feature_names_in_", None)
+    X = checked[0] if isinstance(checked, tuple) else checked
     check_finite(type(estimator).__name__, X, names, allow_nan=allow_nan)
     return checked
+
+
+# Words in the errors of NumPy and scikit-learn for values that are no numbers.
+_NO_NUMBERS = ("string", "float()", "datetime64", "timedelta64", "could not be promoted")
+
+
+def _validated(estimator: Any, X: Any, **options: Any) -> Any:
+    """Return what `validate_data` does; ValueError or TypeError if X holds anything but numbers."""
+    if hasattr(X, "columns") and getattr(X, "shape", ())[1:] == (0,):
+        raise ValueError(
+            f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required by "
+            f"{type(estimator).__name__}."
+        )
+    try:
+        return _numeric(estimator, X, **options)
+    except TypeError as error:  # float() takes neither pandas.NA nor NaT
+        if "float()" not in str(error):
+            raise
+        return _numeric(estimator, _with_nan(X), **options)
+
+
+def _numeric(estimator: Any, X: Any, **options: Any) -> Any:
+    checked = validate_data(estimator, X, ensure_all_finite=False, dtype="numeric", **options)
+    rows = checked[0] if isinstance(checked, tuple) else checked
+    if rows.dtype.kind == "O":  # of a frame with categories, which scikit-learn lets through
+        rows.astype(np.float64)
+    if rows.dtype.kind in "mM":
+        raise ValueError(f"all columns are {rows.dtype}")
+    return checked
+
+
+def _with_nan(X: Any) -> Any:
+    """Return a frame, or an array of numbers, with NaN for each missing value."""
+    if hasattr(X, "iloc"):
+        return X.astype(object).map(_known_or_nan)
+    rows = [[_known_or_nan(value) for value in row] for row in X]
+    return np.array(rows, dtype=object).astype(np.float64)
+
+
+def _known_or_nan(value: Any) -> Any:
+    return np.nan if is_missing(value) else value
 
 
 def check_finite(

@@ -235,3 +235,57 @@ def test_online_training_goes_on_with_the_columns_of_fit(table):
     assert online.score(X[TEST], y[TEST]) > 0.6
     with pytest.raises(ValueError, match="'age' .numbers in training, now 'old'"):
         online.partial_fit(X.assign(age="old"), y)
+
+
+@pytest.fixture(scope="module")
+def plain():
+    X = pd.DataFrame({"a": np.arange(60.0), "b": np.arange(60.0) % 7})
+    return X, KMeansKernelClassifier(5, gamma=0.5, regularization=1e-3, random_state=0)
+
+
+def test_a_model_of_numbers_takes_missing_values_of_all_sorts(plain):
+    X, model = plain
+    model = clone(model).fit(X, X["a"] > 30)
+    expected = model.predict_proba(X.mask(X["a"] < 2))
+    for missing in (pd.NA, pd.NaT, None):
+        objects = X.astype(object).mask(X["a"] < 2, missing)
+        np.testing.assert_array_equal(model.predict_proba(objects), expected)
+    rows = [[pd.NA, 1.0], [2.0, 3.0]]
+    array = clone(model).fit(X.to_numpy(), X["a"] > 30)
+    for found in (rows, np.array(rows, dtype=object)):
+        np.testing.assert_array_equal(
+            array.predict_proba(found), array.predict_proba([[np.nan, 1.0], [2.0, 3.0]])
+        )
+    whole = clone(model).set_params(feature_transform=None).fit(X, X["a"] > 30)
+    with pytest.raises(ValueError, match=r"contains NaN \(row 0, column 'a'\)"):
+        whole.predict(X.astype(object).mask(X["a"] < 2, pd.NA))
+
+
+def test_a_model_of_numbers_takes_no_dates(plain):
+    X, model = plain
+    model = clone(model).fit(X, X["a"] > 30)
+    days = pd.date_range("2020", periods=60)
+    spans = X.assign(a=days - days[0], b=days - days[0])
+    for wrong in (X.assign(a=days), X.assign(a=days, b=days), spans):
+        with pytest.raises(ValueError, match="X must hold numbers, got text or dates"):
+            model.predict(wrong)
+    with pytest.raises(TypeError, match="X must hold numbers, got text or dates.*'datetime.date'"):
+        model.predict(X.assign(a=[day.date() for day in days]))
+    with pytest.raises(ValueError, match="X must hold numbers of float64, got a larger one"):
+        model.predict(X.astype(object).assign(a=10**400))
+
+
+def test_labels_of_nullable_types_keep_their_type(plain):
+    X, model = plain
+    whole = pd.Series(np.arange(60) % 2, dtype="Int64")
+    for rows in (X, X.assign(w="a")):
+        for y in (whole, whole.array, whole.astype(pd.ArrowDtype(pa.int64()))):
+            assert clone(model).fit(rows, y).predict(rows).dtype == np.int64
+        assert clone(model).fit(rows, whole.astype("boolean")).predict(rows).dtype == bool
+        for y in (
+            whole.mask(whole.index == 2),
+            ["a", "b", pd.NA] * 20,
+            pd.Series(["a", "b", None] * 20),
+        ):
+            with pytest.raises(ValueError, match="y must have a label for every row.* row 2. Drop"):
+                clone(model).fit(rows, y)
