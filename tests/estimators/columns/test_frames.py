@@ -9,6 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from kmeans_kernel import TableEncoder
 from kmeans_kernel.estimators.columns._frames import holds_numbers_only, is_frame, read_columns
 
 DAYS = [datetime.date(2024, 2, 29), None, datetime.date(1969, 12, 31)]
@@ -120,3 +121,83 @@ def test_objects_of_mixed_types():
     assert (words.type, words.values.tolist()) == ("category", ["1", "a", "True"])
     with pytest.raises(TypeError, match="Column 'x0' holds a value of type dict.*leave it out"):
         read_columns(np.array([[{}]], dtype=object))
+
+
+class Described(pd.DataFrame):
+    """A frame of another package, as geopandas has one."""
+
+    @property
+    def _constructor(self):
+        return Described
+
+
+Described.__module__ = "elsewhere.frames"
+
+
+def test_frames_of_derived_classes_are_frames(rng):
+    X = pd.DataFrame({"w": ["a", "b"] * 30, "n": rng.normal(size=60)})
+    assert is_frame(Described(X))
+    assert not is_frame(Described(X)["w"])
+    assert holds_numbers_only(Described(X[["n"]]))
+    own = TableEncoder().fit(Described(X))
+    np.testing.assert_array_equal(own.transform(X), TableEncoder().fit(X).transform(Described(X)))
+    assert own.columns_[0].levels == ("a", "b")
+
+
+def test_every_type_of_arrow_in_pandas():
+    frame = of_pandas_extensions().convert_dtypes(dtype_backend="pyarrow")
+    frame["day"] = frame["day"].astype(pd.ArrowDtype(pa.date32()))
+    frame["span"] = pd.to_timedelta([90, None, 1.5], unit="s").astype(
+        pd.ArrowDtype(pa.duration("ns"))
+    )
+    frame["price"] = pd.Series(["1.5", None, "2"]).astype(pd.ArrowDtype(pa.decimal128(5, 2)))
+    frame["kind"] = pd.Series(["x", None, "y"]).astype(
+        pd.ArrowDtype(pa.dictionary(pa.int8(), pa.string()))
+    )
+    found = {raw.name: raw for raw in read_columns(frame)}
+    for name in ("day", "time"):
+        assert found[name].type == "date"
+        np.testing.assert_array_equal(found[name].values, SECONDS[name])
+    for name, numbers in {"span": [90.0, np.nan, 1.5], "price": [1.5, np.nan, 2.0]}.items():
+        assert found[name].type == "number"
+        np.testing.assert_array_equal(found[name].values, numbers)
+    for name, kind in {"word": "category", "kind": "category", "flag": "boolean"}.items():
+        assert found[name].type == kind
+        assert found[name].values[1] is None
+
+
+def test_categories_of_numbers_and_dates_in_arrow():
+    numbers = pa.table({"a": pa.array([3, None, 1]).dictionary_encode()})
+    (found,) = read_columns(numbers)
+    assert (found.type, found.values.tolist()) == ("category", [3, None, 1])
+    (empty,) = read_columns(
+        pa.table({"a": pa.array([None, None], pa.string()).dictionary_encode()})
+    )
+    assert empty.type == "missing"
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        pd.DataFrame({"a": pd.to_timedelta([90, None, 1.5], unit="s")}),
+        pd.DataFrame({"a": pd.to_timedelta([90, None, 1.5], unit="s").astype(object)}),
+        pd.DataFrame({"a": pd.Categorical(pd.to_timedelta([90, None, 1.5], unit="s"))}),
+        pl.DataFrame({"a": pl.Series([90_000, None, 1500]).cast(pl.Duration("ms"))}),
+        pa.table({"a": pa.array([90_000, None, 1500], pa.duration("ms"))}),
+        np.array([[np.timedelta64(90, "s")], [None], [np.timedelta64(1500, "ms")]], dtype=object),
+    ],
+)
+def test_durations_are_seconds(X):
+    (found,) = read_columns(X)
+    assert found.values.tolist()[::2] == [90.0, 1.5]
+    assert found.type == ("category" if found.values[1] is None else "number")
+
+
+@pytest.mark.parametrize(
+    ("value", "other"), [(10**400, 1), (Decimal("sNaN"), 1), (Decimal("sNaN"), "a")]
+)
+def test_numbers_beyond_float64_are_explained(value, other):
+    with pytest.raises(
+        ValueError, match="Column 'x0' must hold numbers of float64, got .* missing"
+    ):
+        read_columns(np.array([[value], [other]], dtype=object))

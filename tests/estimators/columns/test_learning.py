@@ -160,3 +160,24 @@ def test_numbers_are_shown_with_the_decimals_of_the_data():
     column = learn_one([1.0, 2.0, 7.0])
     assert column.value(np.array([4.4])) == 4
     assert isinstance(column.value(np.array([4.4])), int)
+
+
+def test_numbers_are_no_dates_and_dates_no_numbers():
+    days = pd.date_range("2024-01-01", periods=3)
+    columns, _ = learn(a=days, b=[0.5, 0.7, 0.9])
+    wrong = (
+        r"'a' \(dates in training, now 5.0\), 'b' \(numbers in training, now the date 2024-01-01\)"
+    )
+    with pytest.raises(ValueError, match=wrong):
+        code(columns, a=[5.0, None, 7.0], b=days)
+    assert np.isnan(code(columns, a=[None, np.nan], b=[pd.NaT, pd.NaT])).all()
+    for kind, values in {"date": [0, 86_400 * 40, 86_400 * 99], "number": days}.items():
+        given, raws = learn({"a": kind}, a=values, b=[1, 2, 3])
+        assert given[0].kind == kind
+        assert np.isfinite(code_columns(given, raws, {"a"})).all()
+
+
+def test_the_first_value_of_another_type_is_told():
+    columns, _ = learn(a=[1, 2], b=[0.5, 0.7])
+    with pytest.raises(ValueError, match="'a' .numbers in training, now 'x'."):
+        code(columns, a=["1", "x"], b=[0, 0])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
@@ -13,7 +13,15 @@ import numpy.typing as npt
 
 from kmeans_kernel.core.arrays.encoding import UNKNOWN_LEVEL
 from kmeans_kernel.core.arrays.matrices import Array
-from kmeans_kernel.estimators.columns._frames import RawColumn, second
+from kmeans_kernel.estimators.columns._frames import RawColumn
+from kmeans_kernel.estimators.columns._values import (
+    date_text,
+    iso_date_text,
+    level_key,
+    level_text,
+    objects,
+    second,
+)
 
 ColumnKind: TypeAlias = Literal["number", "boolean", "category", "date", "dropped"]
 
@@ -86,14 +94,19 @@ class Column:
             return as_numbers(raw)[:, None]
         if self.kind == "date":
             return date_parts(as_seconds(raw), self.parts)
-        unknown = len(self.levels) if self.rare else UNKNOWN_LEVEL
-        places = self._places
-        if not places or isinstance(self.levels[0], str):
-            keys: Sequence[Any] = as_words(raw)
-        else:
-            keys = as_keys(raw)
-        codes = [np.nan if key is None else places.get(key, unknown) for key in keys]
+        of_text = not self.levels or isinstance(self.levels[0], str)
+        keys: Sequence[Any] = as_words(raw) if of_text else as_keys(raw)
+        codes = [np.nan if key is None else self._place(key) for key in keys]
         return np.array(codes, dtype=np.float64)[:, None]
+
+    def _place(self, key: Level) -> int:
+        """Return the position of a level; a date may be written in other ways of ISO 8601."""
+        place = self._places.get(key)
+        if place is None and isinstance(key, str):
+            place = self._places.get(iso_date_text(key) or key)
+        if place is not None:
+            return place
+        return len(self.levels) if self.rare else UNKNOWN_LEVEL
 
     def value(self, codes: Array) -> Any:
         """Return the value that the numbers of one row stand for; None if missing."""
@@ -124,34 +137,31 @@ def as_seconds(raw: RawColumn) -> Array:
         return np.asarray(raw.values, dtype=np.float64)
     if raw.type == "boolean":
         raise ValueError(f"{raw.values[0]} is no date")
-    values = raw.values.tolist()
-    return np.array(
-        [second(None if one is None else datetime.fromisoformat(str(one))) for one in values]
-    )
+    return np.array([_second(one) for one in raw.values.tolist()])
+
+
+def _second(value: Any) -> float:
+    known = value is None or isinstance(value, date | np.datetime64)
+    return second(value if known else datetime.fromisoformat(str(value)))
 
 
 def as_words(raw: RawColumn) -> list[str | None]:
-    """Return a column as text, None where a value is missing; 7.0 is "7"."""
-    if raw.type in ("number", "date"):
-        return [None if np.isnan(x) else f"{x:.15g}" for x in raw.values.tolist()]
-    return [one if one is None or isinstance(one, str) else str(one) for one in raw.values.tolist()]
+    """Return a column as the text of levels, None where a value is missing."""
+    if raw.exact is None and raw.type in ("number", "date"):
+        text = date_text if raw.type == "date" else level_text
+        return [None if np.isnan(x) else text(x) for x in raw.values.tolist()]
+    values = raw.values if raw.exact is None else raw.exact
+    return [one if one is None or type(one) is str else level_text(one) for one in values.tolist()]
 
 
 def as_keys(raw: RawColumn) -> list[Level | None]:
     """Return a column as values that can be looked up among levels that are no text."""
-    if raw.type in ("number", "date"):
+    if raw.type == "number" and raw.exact is None:
         return [None if np.isnan(x) else x for x in raw.values.tolist()]
-    return [_number_or_text(one) if isinstance(one, str) else one for one in raw.values.tolist()]
-
-
-def _number_or_text(text: str) -> Level:
-    lowered = text.strip().lower()
-    if lowered in ("true", "false"):
-        return lowered == "true"
-    try:
-        return float(text)
-    except ValueError:
-        return text
+    values: Sequence[Any] = as_words(raw) if raw.type == "date" else raw.values.tolist()
+    if raw.exact is not None:
+        values = raw.exact.tolist()
+    return [None if one is None else level_key(one) for one in values]
 
 
 def date_parts(seconds: Array, parts: Sequence[str]) -> Array:
@@ -169,22 +179,48 @@ def date_parts(seconds: Array, parts: Sequence[str]) -> Array:
     return np.column_stack([np.where(known, found[part], np.nan) for part in parts])
 
 
-def code_columns(columns: Sequence[Column], raws: Sequence[RawColumn]) -> Array:
-    """Return the (n, d) numbers of a table; ValueError that names all columns of a wrong type."""
+def code_columns(
+    columns: Sequence[Column], raws: Sequence[RawColumn], declared: Collection[str] = ()
+) -> Array:
+    """Return the (n, d) numbers of a table; ValueError that names all columns of a wrong type.
+
+    The user has said what the columns in `declared` are: numbers may then be dates in seconds.
+    """
     coded: list[npt.NDArray[Any]] = []
     wrong: list[str] = []
     for column, raw in zip(columns, raws, strict=True):
         try:
+            if column.name not in declared:
+                _refuse_other_unit(column, raw)
             coded.append(column.code(raw))
-        except (ValueError, OverflowError):
-            value = next(one for one in raw.values.tolist() if one is not None)
-            wrong.append(f"{column.name!r} ({column.kind}s in training, now {value!r})")
+        except (TypeError, ValueError, OverflowError):
+            value = _first_wrong(column, raw)
+            wrong.append(f"{column.name!r} ({column.kind}s in training, now {value})")
     if wrong:
         raise ValueError(
             f"Columns whose values are of another type than in training: {', '.join(wrong)}. "
             "Convert them, or make such values missing (None or NaN)."
         )
     return np.hstack(coded) if coded else np.empty((0, 0))
+
+
+def _refuse_other_unit(column: Column, raw: RawColumn) -> None:
+    """Raise ValueError for dates among numbers, or numbers among dates: their unit is unknown."""
+    if {column.kind, raw.type} == {"number", "date"} and not np.isnan(raw.values).all():
+        raise ValueError(f"{raw.type}s are no {column.kind}s")
+
+
+def _first_wrong(column: Column, raw: RawColumn) -> str:
+    """Return the first value of a column that is of another type than in training."""
+    known = [one for one in raw.values.tolist() if one is not None and one == one]
+    if raw.type == "date":
+        return f"the date {date_text(known[0])}"
+    for value in known:
+        try:
+            column.code(RawColumn(raw.name, raw.type, objects([value])))
+        except (TypeError, ValueError, OverflowError):
+            return repr(value)
+    return repr(known[0])
 
 
 def describe_columns(columns: Sequence[Column]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date
 from decimal import Decimal
 from numbers import Real
 from typing import Any, Literal, TypeAlias
@@ -17,6 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from kmeans_kernel.core.arrays.matrices import Array
+from kmeans_kernel.estimators.columns._values import (
+    LARGEST_EXACT,
+    level_text,
+    objects,
+    plain,
+    second,
+    seconds_of,
+)
 
 # "missing" has no value from which a type could be told.
 RawType: TypeAlias = Literal["number", "boolean", "category", "date", "missing"]
@@ -32,16 +40,20 @@ class RawColumn:
     type : what the values are
     values : (n,) float64 with NaN for numbers, and for dates, in seconds since 1970; else objects
         (text, booleans, numbers) with None where a value is missing
+    exact : (n,) numbers as they came, None where one is missing, if float64 would mix up whole
+        numbers among them
     """
 
     name: str
     type: RawType
     values: npt.NDArray[Any]
+    exact: npt.NDArray[Any] | None = None
 
 
 def package_of(X: Any) -> str:
-    """Return the name of the package that defines the type of X."""
-    return type(X).__module__.partition(".")[0]
+    """Return the package of frames that defines the type of X or a base of it, else ""."""
+    packages = (kind.__module__.partition(".")[0] for kind in type(X).__mro__)
+    return next((package for package in packages if package in _READERS), "")
 
 
 def is_frame(X: Any) -> bool:
@@ -74,17 +86,20 @@ def _of_pandas(X: Any) -> list[RawColumn]:
 def _of_series(name: str, series: Any) -> RawColumn:
     """Read a column of pandas by its type."""
     dtype = series.dtype
+    if hasattr(dtype, "pyarrow_dtype"):
+        return _of_arrow_column(name, dtype.pyarrow_dtype, series.array.__arrow_array__())
     if hasattr(series, "cat"):
-        levels = [*_plain(series.cat.categories.tolist()), None]
-        return RawColumn(name, "category", _objects(levels)[series.cat.codes.to_numpy()])
+        levels = [*plain(series.cat.categories.tolist()), None]
+        return RawColumn(name, "category", objects(levels)[series.cat.codes.to_numpy()])
     kind = getattr(dtype, "kind", "O")
     if kind in "iuf":
-        return RawColumn(name, "number", series.to_numpy(dtype=np.float64, na_value=np.nan))
+        numbers = series.to_numpy(dtype=np.float64, na_value=np.nan)
+        return _numbers(name, numbers, None if kind == "f" else series.astype(object).tolist)
     if kind == "b" and not series.hasnans:
         return RawColumn(name, "boolean", series.to_numpy(dtype=object))
     if kind == "M":
         naive = series.dt.tz_convert("UTC").dt.tz_localize(None) if series.dt.tz else series
-        return RawColumn(name, "date", _seconds(naive.to_numpy(dtype="datetime64[us]")))
+        return RawColumn(name, "date", seconds_of(naive.to_numpy(dtype="datetime64[us]")))
     if kind == "m":
         return RawColumn(name, "number", series.dt.total_seconds().to_numpy(dtype=np.float64))
     return _of_objects(name, series.astype(object).tolist())
@@ -98,15 +113,16 @@ def _of_polars_series(column: Any) -> RawColumn:
     """Read a column of polars by its type."""
     polars, dtype, name = sys.modules["polars"], column.dtype, column.name
     if dtype.is_numeric():
-        return RawColumn(name, "number", column.cast(polars.Float64).to_numpy().astype(np.float64))
+        numbers = column.cast(polars.Float64).to_numpy().astype(np.float64)
+        return _numbers(name, numbers, None if dtype.is_float() else column.to_list)
     if dtype == polars.Duration:
         return RawColumn(name, "number", column.dt.total_microseconds().to_numpy() / 1e6)
     if dtype == polars.Date or dtype == polars.Datetime:
         micros = column.cast(polars.Datetime("us")).to_numpy()
-        return RawColumn(name, "date", _seconds(micros.astype("datetime64[us]")))
-    found = _of_objects(name, column.to_list())
-    categorical = dtype in (polars.Categorical, polars.Enum) and found.type != "missing"
-    return RawColumn(name, "category", found.values) if categorical else found
+        return RawColumn(name, "date", seconds_of(micros.astype("datetime64[us]")))
+    if dtype in (polars.Categorical, polars.Enum):
+        return _categories(name, column.to_list())
+    return _of_objects(name, column.to_list())
 
 
 def _of_arrow(X: Any) -> list[RawColumn]:
@@ -118,15 +134,27 @@ def _of_arrow_column(name: str, dtype: Any, column: Any) -> RawColumn:
     arrow = sys.modules["pyarrow"]
     types = arrow.types
     if types.is_integer(dtype) or types.is_floating(dtype) or types.is_decimal(dtype):
-        numbers = column.cast(arrow.float64(), safe=False).to_numpy(zero_copy_only=False)
-        return RawColumn(name, "number", np.asarray(numbers, dtype=np.float64))
+        return _numbers(
+            name,
+            _floats(column, arrow.float64()),
+            None if types.is_floating(dtype) else column.to_pylist,
+        )
+    if types.is_duration(dtype):
+        micros = column.cast(arrow.duration("us"), safe=False)
+        return RawColumn(name, "number", _floats(micros, arrow.int64()) / 1e6)
     if types.is_date(dtype) or types.is_timestamp(dtype):
         micros = column.cast(arrow.timestamp("us", getattr(dtype, "tz", None)), safe=False)
-        plain = micros.cast(arrow.timestamp("us")).to_numpy(zero_copy_only=False)
-        return RawColumn(name, "date", _seconds(plain.astype("datetime64[us]")))
-    found = _of_objects(name, column.to_pylist())
-    categorical = types.is_dictionary(dtype) and found.type != "missing"
-    return RawColumn(name, "category", found.values) if categorical else found
+        naive = micros.cast(arrow.timestamp("us")).to_numpy(zero_copy_only=False)
+        return RawColumn(name, "date", seconds_of(naive.astype("datetime64[us]")))
+    if types.is_dictionary(dtype):
+        return _categories(name, column.to_pylist())
+    return _of_objects(name, column.to_pylist())
+
+
+def _floats(column: Any, dtype: Any) -> Array:
+    """Return numbers of Arrow as float64, after a cast."""
+    numbers = column.cast(dtype, safe=False).to_numpy(zero_copy_only=False)
+    return np.asarray(numbers, dtype=np.float64)
 
 
 _READERS: dict[str, Callable[[Any], list[RawColumn]]] = {
@@ -138,70 +166,51 @@ _READERS: dict[str, Callable[[Any], list[RawColumn]]] = {
 
 def _of_objects(name: str, values: Sequence[Any]) -> RawColumn:
     """Read a column of Python objects by the types of those that are not missing."""
-    plain = _plain(values)
-    kinds = {type(value) for value in plain} - {type(None)}
+    found = plain(values)
+    kinds = {type(value) for value in found} - {type(None)}
     if not kinds:
-        return RawColumn(name, "missing", _objects(plain))
+        return RawColumn(name, "missing", objects(found))
     if kinds == {bool}:
-        return RawColumn(name, "boolean", _objects(plain))
+        return RawColumn(name, "boolean", objects(found))
     if bool not in kinds and all(issubclass(kind, Real | Decimal) for kind in kinds):
-        numbers = [np.nan if value is None else float(value) for value in plain]
-        return RawColumn(name, "number", np.array(numbers))
+        numbers = np.array(_each(name, found, float, np.nan))
+        return _numbers(name, numbers, None if kinds == {float} else lambda: found)
     if all(issubclass(kind, date | np.datetime64) for kind in kinds):
-        return RawColumn(name, "date", np.array([second(value) for value in plain]))
-    strange = [kind for kind in kinds if not issubclass(kind, str | Real | Decimal | date)]
+        return RawColumn(name, "date", np.array([second(value) for value in found]))
+    known = str | Real | Decimal | date | np.datetime64
+    strange = [kind for kind in kinds if not issubclass(kind, known)]
     if strange:
         raise TypeError(
             f"Column {name!r} holds a value of type {strange[0].__name__}; an entry of a table "
             "must be a string or a number, a boolean or a date. Convert the column, or leave it "
             "out."
         )
-    return RawColumn(name, "category", _objects([v if v is None else str(v) for v in plain]))
+    return RawColumn(name, "category", objects(_each(name, found, level_text, None)))
 
 
-def _plain(values: Sequence[Any]) -> list[Any]:
-    """Return Python's own types, and None for None, NaN, NaT and pandas.NA."""
-    return [
-        value
-        if type(value) is str
-        else None
-        if _is_missing(value)
-        else value.item()
-        if isinstance(value, np.generic) and not isinstance(value, np.datetime64)
-        else value
-        for value in values
-    ]
-
-
-def _is_missing(value: Any) -> bool:
-    if value is None:
-        return True
+def _each(name: str, values: Sequence[Any], read: Callable[[Any], Any], missing: Any) -> list[Any]:
+    """Return a function of each value; ValueError for numbers that float64 cannot hold."""
     try:
-        return bool(value != value)  # NaN and NaT differ from themselves
-    except TypeError:  # pandas.NA is neither equal nor different
-        return True
-    except ValueError:  # an array
-        return False
+        return [missing if value is None else read(value) for value in values]
+    except (ValueError, OverflowError) as error:
+        raise ValueError(
+            f"Column {name!r} must hold numbers of float64, got one that cannot be converted "
+            f"({error}). Replace such numbers, or make them missing (None or NaN)."
+        ) from None
 
 
-def second(value: Any) -> float:
-    """Return a date or a time in seconds since 1970, NaN for None; a time without zone is UTC."""
-    if value is None:
-        return np.nan
-    if isinstance(value, np.datetime64):
-        return float(_seconds(np.array([value], dtype="datetime64[us]"))[0])
-    if not isinstance(value, datetime):
-        value = datetime(value.year, value.month, value.day, tzinfo=UTC)
-    zoned = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-    return float(zoned.timestamp())
+def _numbers(
+    name: str, numbers: Array, as_they_came: Callable[[], Sequence[Any]] | None
+) -> RawColumn:
+    """Return a column of numbers; `as_they_came` is called for whole numbers beyond float64."""
+    exact = None
+    if as_they_came is not None and (np.abs(numbers) >= LARGEST_EXACT).any():
+        exact = objects(plain(as_they_came()))
+    return RawColumn(name, "number", numbers, exact)
 
 
-def _seconds(micros: npt.NDArray[Any]) -> Array:
-    """Return times in seconds since 1970, NaN for NaT."""
-    return np.where(np.isnat(micros), np.nan, micros.astype(np.int64) / 1e6)
-
-
-def _objects(values: Sequence[Any]) -> npt.NDArray[Any]:
-    found = np.empty(len(values), dtype=object)
-    found[:] = values
-    return found
+def _categories(name: str, values: Sequence[Any]) -> RawColumn:
+    """Return a column that its frame calls categorical, whatever its levels are."""
+    found = plain(values)
+    missing = all(value is None for value in found)
+    return RawColumn(name, "missing" if missing else "category", objects(found))

@@ -21,6 +21,7 @@ from kmeans_kernel.estimators.columns._columns import (
     date_parts,
 )
 from kmeans_kernel.estimators.columns._frames import RawColumn
+from kmeans_kernel.estimators.columns._values import is_level_number
 
 # What a user may say that a column is.
 COLUMN_TYPES = ("number", "category", "date", "drop")
@@ -98,7 +99,7 @@ def _learn_column(raw: RawColumn, given: str | None) -> Column:
     if kind in ("number", "date"):
         try:
             values = as_numbers(raw) if kind == "number" else as_seconds(raw)
-        except ValueError as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(
                 f"Column {raw.name!r} cannot be read as {kind}s: {error}. Convert it first, or "
                 f'leave it a category: column_types={{{raw.name!r}: "category"}}.'
@@ -172,11 +173,11 @@ def _category(raw: RawColumn, given: bool) -> Column:
 
 
 def _level_keys(raw: RawColumn) -> Sequence[Any]:
-    """Return levels of one type: text, unless all are booleans or all are numbers."""
-    if raw.type in ("number", "boolean"):
-        return as_keys(raw)
-    kinds = {type(value) for value in raw.values.tolist() if value is not None}
-    same = kinds == {bool} or (bool not in kinds and all(issubclass(k, int | float) for k in kinds))
+    """Return levels of one type: text, unless all are booleans or all numbers of float64."""
+    if raw.exact is not None or raw.type == "date":
+        return as_words(raw)
+    known = [value for value in raw.values.tolist() if value is not None and value == value]
+    same = all(type(value) is bool for value in known) or all(map(is_level_number, known))
     return as_keys(raw) if same else as_words(raw)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.utils.validation import _check_feature_names, _check_n_features, _num_features
 
 from kmeans_kernel.core.arrays.lazy import LazyRows
@@ -18,76 +19,108 @@ from kmeans_kernel.estimators.columns._frames import (
     read_columns,
 )
 from kmeans_kernel.estimators.columns._learning import learn_columns
-from kmeans_kernel.utils.validation import check_finite
+from kmeans_kernel.estimators.columns._values import objects
+from kmeans_kernel.utils.validation import check_collected, check_finite
 
 
-def as_table(X: Any, column_types: Mapping[str, str] | None = None) -> Any:
+def as_table(X: Any, column_types: Mapping[Any, str] | None = None) -> Any:
     """Return X, or an array of objects made of it, if it is to be read column by column.
 
     None is returned for rows of numbers alone, which need no reading, and for all that is no table:
     sparse and lazy rows, blocks. With `column_types` any table is read column by column.
     """
+    if column_types is None and _holds_numbers_only(X):
+        return None
     found = as_columns(X)
-    if found is None or column_types is not None:
-        return found
-    if is_frame(found):
-        return None if holds_numbers_only(found) else found
-    numbers = getattr(X, "dtype", found.dtype).kind not in "OUT" or _reads_as_numbers(found)
-    return None if numbers else found
+    if isinstance(X, np.ndarray) and X.dtype.kind in "UT" and found is not None:
+        return _with_numbers(found, X, column_types)
+    return found
 
 
 def as_columns(X: Any) -> Any:
     """Return a frame as it is, other tables as an array of objects; None for what is no table."""
+    check_collected(X)
     if is_frame(X):
         return X
     if isinstance(X, LazyRows) or is_sparse(X) or hasattr(X, "toarray"):
         return None
-    if isinstance(X, list | tuple):
-        X = _array_of(X)
-    return _typed(X) if isinstance(X, np.ndarray) and X.ndim == 2 else None
+    found = _array_of(X)
+    if found is None or found.ndim != 2:
+        return None
+    if isinstance(X, list | tuple):  # NumPy would make one type of its numbers and booleans
+        return np.array(X, dtype=object)
+    if found.dtype.kind in "mM":  # with nanoseconds NumPy would make integers of them
+        return objects([*found.ravel()]).reshape(found.shape)
+    return found.astype(object, copy=False)
 
 
-def _array_of(rows: Any) -> Any:
-    """Return rows as an array of objects if they hold anything but numbers."""
+def _array_of(X: Any) -> npt.NDArray[Any] | None:
+    """Return rows as an array, of objects if a list does not read as numbers."""
+    if isinstance(X, np.ndarray):
+        return X
+    if not isinstance(X, list | tuple):
+        return None
     try:
-        found = np.asarray(rows)
-        return np.array(rows, dtype=object) if found.dtype.kind in "OUT" else found
+        found = np.asarray(X)
+        return np.array(X, dtype=object) if found.dtype.kind in "OUTb" else found
     except ValueError:  # rows of different lengths
-        return rows
+        return None
 
 
-def _reads_as_numbers(X: Any) -> bool:
-    if X.dtype.kind == "O" and any(isinstance(value, bool | str) for value in X[:1].ravel()):
+def _holds_numbers_only(X: Any) -> bool:
+    check_collected(X)
+    if is_frame(X):
+        return X.shape[1] > 0 and holds_numbers_only(X)
+    found = _array_of(X)
+    if found is None or found.ndim != 2:
         return False
+    if found.dtype.kind not in "OUT":
+        return found.dtype.kind not in "mM"
+    if found.dtype.kind == "O" and any(isinstance(one, bool | str) for one in found[:1].ravel()):
+        return False
+    return _reads_as_numbers(found)
+
+
+def _reads_as_numbers(values: npt.NDArray[Any]) -> bool:
     try:
-        X.astype(np.float64)
-    except (TypeError, ValueError):
+        values.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
         return False
     return True
 
 
-def _typed(X: Any) -> Any:
-    """Return an array of text as objects, with numbers in the columns that read as numbers."""
-    if X.dtype.kind == "O":
-        return X
-    found = X.astype(object)
-    if X.dtype.kind not in "UT":
-        return found
-    for j in range(X.shape[1]):
-        try:
-            found[:, j] = X[:, j].astype(np.float64)
-        except ValueError:
-            continue
+def _with_numbers(
+    found: npt.NDArray[Any], texts: npt.NDArray[Any], column_types: Mapping[Any, str] | None
+) -> npt.NDArray[Any]:
+    """Return text as objects, with numbers in the columns that read as numbers.
+
+    Categories stay text: a number would lose leading zeros and digits beyond the sixteenth.
+    """
+    types = _by_name(column_types, texts) if isinstance(column_types, Mapping) else {}
+    for j in range(texts.shape[1]):
+        if types.get(f"x{j}") != "category" and _reads_as_numbers(texts[:, j]):
+            found[:, j] = texts[:, j].astype(np.float64)
     return found
 
 
+def _by_name(column_types: Any, X: Any) -> Any:
+    """Return types by the names of columns as text; an integer is a position in an array."""
+    if not isinstance(column_types, Mapping):
+        return column_types
+    prefix = "" if is_frame(X) else "x"
+    return {
+        key if isinstance(key, str) else f"{prefix}{key}": kind
+        for key, kind in column_types.items()
+    }
+
+
 def learn_table(
-    owner: Any, X: Any, column_types: Mapping[str, str] | None
+    owner: Any, X: Any, column_types: Mapping[Any, str] | None
 ) -> tuple[tuple[Column, ...], Array]:
     """Return the columns of a table and its numbers; set the names and the number of features."""
     _check_not_empty(owner, X)
     raws = _raws(owner, X, reset=True)
-    columns = learn_columns(raws, column_types, type(owner).__name__)
+    columns = learn_columns(raws, _by_name(column_types, X), type(owner).__name__)
     return columns, _coded(owner, columns, raws)
 
 
@@ -123,10 +156,16 @@ def _check_not_empty(owner: Any, X: Any) -> None:
 
 
 def _coded(owner: Any, columns: Sequence[Column], raws: Sequence[RawColumn]) -> Array:
-    coded = code_columns(columns, raws)
+    coded = code_columns(columns, raws, _declared(owner))
     names = [name for column in columns for name in column.code_names]
     check_finite(type(owner).__name__, coded, names, allow_nan=True)
     return coded
+
+
+def _declared(owner: Any) -> set[str]:
+    """Return the names of columns whose type the user gave."""
+    keys = owner.column_types if isinstance(owner.column_types, Mapping) else ()
+    return {*map(str, keys), *(f"x{key}" for key in keys if isinstance(key, int))}
 
 
 def plain_columns(estimator: Any) -> tuple[Column, ...]:
