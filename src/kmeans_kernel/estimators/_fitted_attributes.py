@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
 
 from kmeans_kernel.core.arrays.encoding import ColumnEncoding, EncodingKind
 from kmeans_kernel.core.arrays.events import SizeTried
@@ -38,6 +39,7 @@ class FittedAttributes:
     @property
     def columns_(self) -> tuple[Column, ...]:
         """What each column of X was taken for."""
+        check_is_fitted(self)
         return plain_columns(self) if self._columns is None else self._columns
 
     @property

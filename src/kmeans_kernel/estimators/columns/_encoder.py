@@ -73,7 +73,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self,
         numbers: Literal["standard", "asinh", "piecewise", "both"] = "both",
         *,
-        column_types: dict[str, str] | None = None,
+        column_types: dict[Any, str] | None = None,
     ) -> None:
         self.numbers = numbers
         self.column_types = column_types
@@ -133,7 +133,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def inverse_transform(self, X: Any) -> npt.NDArray[Any]:
         """Return the rows that come nearest to features, as values of the table."""
         check_is_fitted(self)
-        coded = self._encoding.invert(np.asarray(X, dtype=np.float64))
+        features = np.asarray(X, dtype=np.float64)
+        if features.ndim != 2 or features.shape[1] != self._encoding.n_features:
+            raise ValueError(
+                f"X must have the {self._encoding.n_features} features that transform gives, one "
+                f"row each, got an array of shape {features.shape}. Give rows of transform."
+            )
+        coded = self._encoding.invert(features)
         return coded if self._columns is None else rows_as_values(self._columns, coded)
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
@@ -145,6 +151,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     @property
     def columns_(self) -> tuple[Column, ...]:
         """What each column of X was taken for."""
+        check_is_fitted(self)
         return plain_columns(self) if self._columns is None else self._columns
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -167,4 +174,16 @@ def feature_names(columns: Sequence[Column], encoding: ColumnEncoding) -> list[s
     for j, code in levels:
         known = owners[j].levels
         found.append(f"{names[j]} = {known[int(code)] if code < len(known) else '(other)'}")
-    return found + [f"{names[j]} missing" for j in encoding.missing_columns]
+    return _distinct([*found, *(f"{names[j]} missing" for j in encoding.missing_columns)])
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Return names with a number behind those that came before."""
+    found: dict[str, None] = {}
+    for name in names:
+        new, times = name, 1
+        while new in found:
+            times += 1
+            new = f"{name} ({times})"
+        found[new] = None
+    return list(found)
