@@ -161,8 +161,9 @@ class KMeansKernelClassifier(
         "standard". Wider rows of numbers, such as pixels and embeddings, stay as they come, and so
         do sparse rows whatever is given. None transforms nothing, and takes numbers alone.
     column_types : dict or None, default=None
-        What some columns of a table are, by name: "number", "category", "date" or "drop". Others
-        are found by their type and values: see `columns_` and docs/method.md.
+        What some columns of a table are, by name, or by position in an array: "number",
+        "category", "date" or "drop". Others are found by their type and values: see `columns_` and
+        docs/method.md.
     warm_start : bool, default=False
         Whether K-means starts from the representatives of the last fit, or of a loaded model,
         instead of from rows.
@@ -278,7 +279,7 @@ class KMeansKernelClassifier(
         max_iter: int = 300,
         feature_scales: Literal["auto", "learned"] | None = "auto",
         feature_transform: Literal["auto"] | EncodingKind | None = "auto",
-        column_types: dict[str, str] | None = None,
+        column_types: dict[Any, str] | None = None,
         warm_start: bool = False,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         random_state: RandomState = None,

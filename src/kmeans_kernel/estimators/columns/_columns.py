@@ -94,19 +94,20 @@ class Column:
             return as_numbers(raw)[:, None]
         if self.kind == "date":
             return date_parts(as_seconds(raw), self.parts)
+        return self._places_of(raw)[:, None]
+
+    def _places_of(self, raw: RawColumn) -> Array:
+        """Return the positions of levels; a date may be written in other ways of ISO 8601."""
+        places = self._places
+        unknown = len(self.levels) if self.rare else UNKNOWN_LEVEL
         of_text = not self.levels or isinstance(self.levels[0], str)
         keys: Sequence[Any] = as_words(raw) if of_text else as_keys(raw)
-        codes = [np.nan if key is None else self._place(key) for key in keys]
-        return np.array(codes, dtype=np.float64)[:, None]
-
-    def _place(self, key: Level) -> int:
-        """Return the position of a level; a date may be written in other ways of ISO 8601."""
-        place = self._places.get(key)
-        if place is None and isinstance(key, str):
-            place = self._places.get(iso_date_text(key) or key)
-        if place is not None:
-            return place
-        return len(self.levels) if self.rare else UNKNOWN_LEVEL
+        codes = [np.nan if key is None else places.get(key, unknown) for key in keys]
+        found = np.array(codes, dtype=np.float64)
+        if of_text:
+            for k in np.flatnonzero(found == unknown).tolist():
+                found[k] = places.get(iso_date_text(keys[k]) or keys[k], unknown)
+        return found
 
     def value(self, codes: Array) -> Any:
         """Return the value that the numbers of one row stand for; None if missing."""
@@ -158,6 +159,8 @@ def as_keys(raw: RawColumn) -> list[Level | None]:
     """Return a column as values that can be looked up among levels that are no text."""
     if raw.type == "number" and raw.exact is None:
         return [None if np.isnan(x) else x for x in raw.values.tolist()]
+    if raw.type == "boolean":
+        return raw.values.tolist()  # type: ignore[no-any-return]
     values: Sequence[Any] = as_words(raw) if raw.type == "date" else raw.values.tolist()
     if raw.exact is not None:
         values = raw.exact.tolist()

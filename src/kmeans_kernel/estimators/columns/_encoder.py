@@ -27,7 +27,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     """Encode a table as it comes as numbers for a kernel or a linear model.
 
     It takes pandas, polars and Arrow tables and arrays, with numbers, booleans, categories, text,
-    dates and missing values. `KMeansKernelClassifier` does the same by itself; this transformer is
+    dates, durations (in seconds) and missing values. `KMeansKernelClassifier` does the same by itself; this transformer is
     for other estimators, and for `partial_fit` on tables.
 
     A number is standardised, coded by its position among the quantiles of the training rows
@@ -43,8 +43,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         The encoding of numbers: standardised; the inverse hyperbolic sine, for long tails;
         piecewise-linear; or standardised and piecewise-linear.
     column_types : dict or None, default=None
-        What some columns are, by name: "number", "category", "date" or "drop". Others are found by
-        their type and values.
+        What some columns are, by name, or by position in an array: "number", "category", "date" or
+        "drop". Others are found by their type and values.
 
     Attributes
     ----------
