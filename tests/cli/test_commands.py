@@ -420,7 +420,7 @@ def test_pipes(folder, tmp_path):
     model = str(tmp_path / "model")
     fit = [*PROGRAM, "fit", "-", "-t", "species", "-q", "5", "-o", model]
     subprocess.run(fit, input=content, check=True, stdout=subprocess.PIPE)
-    predict = [*PROGRAM, "predict", model, "-"]
+    predict = [*PROGRAM, "predict", model, "-", "-t", "species"]
     done = subprocess.run(predict, input=content, check=True, capture_output=True)
     assert len(done.stdout.splitlines()) == 151
     assert done.stderr == b""  # no progress bars without a terminal
@@ -431,7 +431,7 @@ def test_pipes(folder, tmp_path):
     through = f"cat {shlex.quote(model)} | {shlex.join([*PROGRAM, 'inspect', '/dev/stdin'])}"
     done = subprocess.run(through, shell=True, check=True, capture_output=True)
     assert b"KMeansKernelClassifier" in done.stdout
-    pipe = " ".join(map(shlex.quote, [*PROGRAM, "predict", model, str(folder / "iris.csv")]))
+    pipe = " ".join(map(shlex.quote, [*PROGRAM, "predict", model, str(folder / "new.csv")]))
     done = subprocess.run(f"{pipe} | head -1", shell=True, capture_output=True, check=True)
     assert done.stdout == b"row,label,probability\n"
     assert done.stderr == b""

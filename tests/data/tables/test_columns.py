@@ -277,7 +277,10 @@ def test_the_kinds_of_a_model_decide(tmp_path):
     assert table.X.columns == list(kinds)
     assert types_of(table) == "sidb"
     assert table.X.rows() == [("00123", None, date(2020, 1, 31), True), ("5", 7, None, None)]
-    assert notes_of(table, tmp_path) == ["'unknown' was read as a missing value in 'n'."]
+    assert notes_of(table, tmp_path) == [
+        "a column of data.csv that the model does not have was ignored: 'extra'.",
+        "'unknown' was read as a missing value in 'n'.",
+    ]
 
 
 def test_words_where_a_model_has_numbers_are_told_at_once(tmp_path):

@@ -230,7 +230,8 @@ class _Settings:
 def _fit_in_memory(data: str, file: LabelledOptions, how: _Settings, *, quiet: bool) -> Fitted:
     """Fit to a file or a data set that is read at once."""
     table = read(data, "train", file, quiet=quiet, labels=True, types=how.kinds)
-    table = with_classes(table, how.cut_target, file.target, data)
+    are_classes = how.kinds.get(file.target or "") == "category"
+    table = with_classes(table, how.cut_target, file.target, data, are_classes=are_classes)
     if how.kinds and not table.names:
         raise ValueError(f"{data} has no names of columns; leave out --column-type.")
     kinds = {name: kind for name, kind in how.kinds.items() if name in table.names}

@@ -126,7 +126,7 @@ def _feature_columns(frame: Any, name: str, roles: Roles) -> tuple[Sequence[str]
                 f"the model needs the column {needed[0]!r} as a feature; it can be neither left "
                 "out nor the target."
             )
-        return roles.features, ()
+        return roles.features, _note_ignored(frame, name, [*roles.features, *named])
     _refuse_absent([*named, *roles.kinds], frame.columns, name)
     named += unread
     chosen = [column for column in frame.columns if column not in named]
@@ -152,6 +152,19 @@ def _feature_columns(frame: Any, name: str, roles: Roles) -> tuple[Sequence[str]
             "leave them out with --drop if they are none."
         )
     return chosen, tuple(notes)
+
+
+def _note_ignored(frame: Any, name: str, used: Sequence[str]) -> tuple[str, ...]:
+    """Return a note of the columns that a model does not take; row indices go without saying."""
+    known = {*used, *_index_columns(frame)}
+    others = [column for column in frame.columns if column not in known]
+    if not others:
+        return ()
+    one = len(others) == 1
+    return (
+        f"{'a column' if one else f'{len(others)} columns'} of {name} that the model does not have "
+        f"{'was' if one else 'were'} ignored: {quoted_list(others)}.",
+    )
 
 
 def _markers_of_training(
