@@ -5,7 +5,7 @@ from datetime import date, datetime
 import numpy as np
 import pytest
 
-from kmeans_kernel.data.tables import DataFileError, Format, TableBlocks
+from kmeans_kernel.data.tables import DataFileError
 from tests.data.tables.reading import notes_of, read, types_of
 
 # Dialect: content, columns, their types (i: Int64, f: Float64, b: Boolean, s: String, d: Date,
@@ -300,66 +300,3 @@ def test_a_large_file_is_cut_as_a_small_one(tmp_path, monkeypatch):
         monkeypatch.setattr("kmeans_kernel.data.tables._csv._records._CHUNK_BYTES", size)
         table = read(tmp_path, content, types=dict.fromkeys("abc", "category"))
         assert table.X.rows() == [tuple(cell or None for cell in row) for row in rows]
-
-
-def fixed_width(n_rows, blank=()):
-    """Return a table in columns of equal width, with blank cells in some rows."""
-    rows = [f"{k:<6}{'' if k in blank else k % 7:<5}{k % 3}.5  w{k % 2}" for k in range(n_rows)]
-    return "\n".join(["id    n    x    word", *rows]) + "\n"
-
-
-@pytest.mark.parametrize(("row", "n_rows"), [(3, 40), (0, 40), (1500, 2000)])
-@pytest.mark.parametrize("target", [None, "word"])
-def test_blank_cells_between_white_space_are_refused(row, n_rows, target, tmp_path):
-    assert len(read(tmp_path, fixed_width(n_rows)).X) == n_rows
-    with pytest.raises(DataFileError) as caught:
-        read(tmp_path, fixed_width(n_rows, [row]), "data.txt", target=target)
-    assert str(caught.value).replace(f"{tmp_path}/", "") == (
-        f"data row {row + 1} of data.txt has 3 values between spaces, and the header 4 names: a "
-        "cell is blank, or a value has a space in it; save the table as CSV, or write NA into "
-        "blank cells and values with spaces between quotation marks."
-    )
-
-
-def test_many_blank_cells_are_told_by_the_names(tmp_path):
-    with pytest.raises(DataFileError, match=r"\(30 rows differ\): a cell is blank, or a value has"):
-        read(tmp_path, fixed_width(40, range(10, 40)), "data.txt", target="word")
-
-
-def test_spaces_in_values_between_white_space_are_refused(tmp_path):
-    content = fixed_width(40) + "40    1    2.5  two words\n"
-    with pytest.raises(DataFileError, match="data row 41 of .* has 5 values between spaces, and"):
-        read(tmp_path, content, "data.txt")
-
-
-@pytest.mark.parametrize(
-    ("header", "index", "columns", "told"),
-    [
-        ("Unnamed: 0,a", "{k},", ["a"], "'Unnamed: 0'"),
-        (",Unnamed: 0,a", "{k},{k},", ["a"], "'unnamed_1', 'Unnamed: 0'"),
-        ("Unnamed: 0.1,Unnamed: 0,a", "{k},{j},", ["a"], "'Unnamed: 0.1', 'Unnamed: 0'"),
-        ("Unnamed: 0,a", "{j},", ["a"], "'Unnamed: 0'"),
-        ("Unnamed: 0,a", "{m},", ["Unnamed: 0", "a"], None),
-        ("a,Unnamed: 0", "{k},", ["a", "Unnamed: 0"], None),
-    ],
-)
-def test_row_indices_that_were_saved_again_are_left_out(header, index, columns, told, tmp_path):
-    rows = "".join(index.format(k=k, j=3 * k + 1, m=k * 7 % 5) + f"{k % 4}.5\n" for k in range(9))
-    table = read(tmp_path, f"{header}\n{rows}")
-    assert table.X.columns == columns
-    assert notes_of(table, tmp_path) == (
-        [f"columns of data.csv that count the rows were left out: {told}."] if told else []
-    )
-
-
-def test_a_target_must_be_one_column(tmp_path):
-    content = "y,a,y\nu,1,u\nv,2,v\n"
-    with pytest.raises(DataFileError) as caught:
-        read(tmp_path, content, target="y")
-    assert str(caught.value).replace(f"{tmp_path}/", "") == (
-        "several columns of data.csv are called 'y', so that --target may mean either; rename the "
-        "others, or delete them."
-    )
-    assert read(tmp_path, content, target="y", labels=False).X.columns == ["a", "y_2"]
-    with pytest.raises(DataFileError, match="several columns of .* are called 'y'"):
-        list(TableBlocks(tmp_path / "data.csv", Format.csv, "y", [], drop_missing=False))

@@ -110,7 +110,8 @@ def detect_format(name: str, content: bytes) -> Format:
     # IDX: two zero bytes, then the code of the data type.
     if start[:2] == b"\0\0" and len(start) > 4 and start[2] in (8, 9, 11, 12, 13, 14):
         return Format.idx
-    if start[:2] in (b"\xff\xfe", b"\xfe\xff") or wide_encoding(start) is not None:  # UTF-16
+    wide = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")  # byte order marks of UTF-16 and UTF-32
+    if start.startswith(wide) or wide_encoding(start) is not None:
         return Format.csv
     if b"\0" in start:
         raise DataFileError(

@@ -86,6 +86,12 @@ def table_from_raw(
     if roles.labels is False:
         unused = [roles.target] if roles.target in raw.frame.columns else []
         roles = replace(roles, target=None, drop=[*roles.drop, *filter(None, unused)])
+    if roles.target is not None and roles.target == roles.id_column:
+        raise DataFileError(
+            f"the column {roles.target!r} of {name} cannot be both --target and --id; name another."
+        )
+    if how.header is False and roles.features is not None:
+        _refuse_nameless(roles.features, raw.frame.columns, name)
     refuse_repeated_target(roles.target, raw.repeated, name)
     chosen, notes = _feature_columns(raw.frame, name, roles)
     target = roles.target
@@ -190,6 +196,15 @@ def _markers_of_training(
 def _has_value(column: Any, text: str) -> bool:
     """Return whether a column of text has a value."""
     return str(column.dtype) == "String" and bool((column.str.strip_chars() == text).any())
+
+
+def _refuse_nameless(wanted: Sequence[str], columns: Sequence[str], name: str) -> None:
+    """Raise DataFileError if a file without names is read for a model that has some."""
+    if not set(wanted) <= set(columns):
+        raise DataFileError(
+            f"{name} is read without a header, and the model takes its columns by name: write "
+            f"{quoted_list(wanted)} in the first line, and leave out --no-header."
+        )
 
 
 def _refuse_absent(wanted: Iterable[str], columns: Sequence[str], name: str) -> None:

@@ -161,13 +161,18 @@ class _Sample:
     def _is_one_short(self) -> bool:
         """Whether the first row has no name for a separator at the end of all rows, or row names.
 
-        Row names are not looked for between commas, where one value more may be the decimals of a
-        number.
+        Between commas, where one value more may be the decimals of a number, row names are words
+        that differ, or count the rows.
         """
         longer = {len(row) for row in self.rows[1:]} == {len(self.rows[0]) + 1}
         if longer and self._ends_with_separators:
             return True
-        return longer and self.separator != "," and any(map(is_number, self.rows[1]))
+        if longer and self.separator == ",":
+            first = [row[0].strip() for row in self.rows[1:]]
+            counts = first == [str(k + 1) for k in range(len(first))]
+            differ = len(set(first)) == len(first) and not any(map(is_number, first))
+            return len(first) > 2 and (counts or differ)
+        return longer and any(map(is_number, self.rows[1]))
 
     def has_blank_cells(self, expected: Collection[str]) -> bool:
         """Return whether white space separates values of which some are blank.

@@ -94,7 +94,9 @@ def read_records(text: bytes, dialect: Dialect, name: str) -> tuple[Any, tuple[s
         text = text.rstrip(b"\n") + b"\n" * text.endswith(b"\n")
     records = cut_records(text, dialect.separator, dialect.quote, width, name)
     records = _without_blanks(records, width)
+    records, comments = _without_comments(records, width)
     records, notes = _without_footers(records, width)
+    notes = (*comments, *notes)
     if not len(records):
         raise DataFileError(f"{name} has column names and no rows.")
     if dialect.separator == " ":
@@ -156,6 +158,21 @@ def _without_blanks(records: Records, width: int) -> Records:
         blank[number] = not records.record(number).strip()
     blank[0] |= _RULE.fullmatch(records.record(0)) is not None
     return records.keep(~blank) if blank.any() else records
+
+
+def _without_comments(records: Records, width: int) -> tuple[Records, tuple[str, ...]]:
+    """Return the records without lines such as "# by hand" that have fewer values than rows."""
+    first = np.frombuffer(records.text, np.uint8)[records.starts]
+    found = np.flatnonzero((first == ord("#")) & (records.widths < width))
+    comments = [row for row in found.tolist()
+                if records.widths[row] == 1 or records.record(row).startswith("# ")]  # fmt: skip
+    if not comments:
+        return records, ()
+    one = len(comments) == 1
+    lines = "1 line that begins" if one else f"{len(comments)} lines that begin"
+    note = (f"{lines} with # {'was' if one else 'were'} left out as comments: "
+            f"{_shown(records.record(comments[0]))}.")  # fmt: skip
+    return records.keep(~np.isin(np.arange(len(records)), comments)), (note,)
 
 
 def _without_footers(records: Records, width: int) -> tuple[Records, tuple[str, ...]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,10 +136,14 @@ def _rewritten(
     text: bytes, separator: str, new_separator: str, quote: str | None, escape: str | None = None
 ) -> bytes | None:
     """Return text that is read leniently and written strictly, None if a value takes no end."""
+    read = text.decode()
+    if escape:  # a backslash in front of any other letter is a letter itself, as in C:\temp
+        special = re.escape(f'{separator}{quote or ""}"\\')
+        read = re.sub(rf"\\([{special}])|\\", lambda one: one[0] if one[1] else r"\\", read)
     out = io.StringIO()
     writer = csv.writer(out, delimiter=new_separator, lineterminator="\n")
     try:
-        writer.writerows(read_rows(text.decode(), separator, quote, escape))
+        writer.writerows(read_rows(read, separator, quote, escape))
     except csv.Error:  # a value longer than the module takes, after a mark without its partner
         return None
     return out.getvalue().encode()
