@@ -131,7 +131,10 @@ TWINS = {
         "logistic_path": "logistic.solve",
         "dual_path": "dual.solve",
     },
-    "training.exact_ridge": {"search_exact": "core/training/test_exact_ridge.py"},
+    "training.exact_ridge": {
+        "search_exact": "core/training/test_exact_ridge.py",
+        "fit_exact": "core/training/test_exact_ridge.py",
+    },
     "training.search": {
         "downhill": "core/training/test_search.py",
         "squared_losses": "core/training/test_search.py",
