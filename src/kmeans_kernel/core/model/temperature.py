@@ -17,7 +17,9 @@ _HOTTEST, _COLDEST = 1e-2, 1e3
 _TOLERANCE, _LEAST_GAIN, _MOST_STEPS = 1e-5, 1e-8, 100
 
 
-def fit_temperature(scores: Array, codes: IntArray, weights: Array) -> float:
+def fit_temperature(
+    scores: Array, codes: IntArray, weights: Array, smoothing: float = 0.0
+) -> float:
     """Return the temperature with the least log-loss of held-out samples.
 
     The log-loss is convex in β = 1 / temperature, with first derivative E[s] − s_y and second
@@ -29,10 +31,13 @@ def fit_temperature(scores: Array, codes: IntArray, weights: Array) -> float:
     scores : (n, K) scores of held-out samples
     codes : (n,) positions of their classes
     weights : (n,) sample weights
+    smoothing : share of each label that is spread evenly over all classes; `one_more` has the
+        share for probabilities that are told to the user
     """
     shares = weights / weights.sum()
     scores = scores - scores.max(axis=1, keepdims=True)
     own = scores[np.arange(len(codes)), codes]
+    own = (1.0 - smoothing) * own + smoothing * scores.mean(axis=1)
     squares = scores**2
     low, high, beta = _HOTTEST, _COLDEST, 1.0
     for _ in range(_MOST_STEPS):
@@ -50,6 +55,15 @@ def fit_temperature(scores: Array, codes: IntArray, weights: Array) -> float:
         if change <= _TOLERANCE * beta:
             break
     return 1.0 / beta
+
+
+def one_more(n: int) -> float:
+    """Return the smoothing of n samples as if there were one more, of any class.
+
+    Without an error among the held-out samples the temperature would fall without end, and the
+    first error of the model would come with a probability of one.
+    """
+    return 1.0 / (n + 1.0)
 
 
 def brier_losses(scores: Array, codes: IntArray, weights: Array) -> Array:

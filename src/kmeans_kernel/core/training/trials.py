@@ -403,6 +403,11 @@ class TrialProblem:
         """Weights of the held-out samples."""
         return np.concatenate([fold.test.row_weights for fold in self.folds])
 
+    @property
+    def n_copies(self) -> int:
+        """Number of held-out rows before equal ones were merged."""
+        return sum(fold.test.n_copies for fold in self.folds)
+
     @cached_property
     def scales(self) -> list[Array | None]:
         """The feature scales of each fold."""
