@@ -103,19 +103,20 @@ WAYS: dict[str, dict[str, Any] | Fit] = {
             self.zy / self.weight - np.outer(self.z, self.y) / self.weight**2
         ),
     },
-    "fewer folds: 2 of 3 below 800 rows, else 1 of 4": {
-        "halving._FOLDS": ((800, 3, 2), (np.inf, 4, 1))
+    "more folds: 3 of 3 below 800 rows, 2 of 3 below 1500": {
+        "halving._FOLDS": ((800, 3, 3), (1500, 3, 2), (np.inf, 4, 1))
     },
-    "150 landmarks on the small problem": {"halving._SMALL_LANDMARKS": 150},
+    "150 landmarks on the small problem": {
+        "halving._SIZES": halving.Sizes(2500, 4000, 150, 250),
+    },
     "6000 rows and 400 landmarks on the large problem": {
-        "halving._LARGE_ROWS": 6000,
-        "halving._LARGE_LANDMARKS": 400,
+        "halving._SIZES": halving.Sizes(2500, 6000, 100, 400),
     },
-    "the large problem has no more landmarks than the small one": {
-        "halving._LARGE_LANDMARKS": 100,
-        "halving._LARGE_PER_CLASS": 4,
+    "problems no larger for 6000 rows and more": {"halving._SIZES_OF_MANY": halving._SIZES},
+    "four rounds of feature scales, two on the large problem": {
+        "halving._ROUNDS": 4,
+        "halving._LARGE_ROUNDS": 2,
     },
-    "at most two rounds of feature scales": {"halving._ROUNDS": 2},
     "representatives at most 35 % of the rows": {"tuning._SHARE_OF_ROWS": 0.35},
 }
 

@@ -9,7 +9,7 @@ from kmeans_kernel.core.arrays.execution import Run
 from kmeans_kernel.core.arrays.feature_transform import FeatureTransform
 from kmeans_kernel.core.arrays.rows import LabelledRows
 from kmeans_kernel.core.kernels.kernels import Gaussian, Laplacian, Polynomial
-from kmeans_kernel.core.training.halving import Halving, survivors_of, transforms_to_try
+from kmeans_kernel.core.training.halving import Halving, Sizes, survivors_of, transforms_to_try
 from tests.core.training.configs import OPEN
 
 TABLE = replace(
@@ -132,12 +132,12 @@ def test_progress_never_falls():
 
 def test_large_tables_are_searched_on_a_sample(monkeypatch):
     module = "kmeans_kernel.core.training.halving"
-    monkeypatch.setattr(f"{module}._SMALL_ROWS", 200)
-    monkeypatch.setattr(f"{module}._LARGE_ROWS", 400)
-    monkeypatch.setattr(f"{module}._SMALL_LANDMARKS", 20)
-    found = search(labelled(5000))
-    sizes = [len(fold.train) + len(fold.test) for fold in found.trial.problem.folds]
-    assert max(sizes) == 400
+    monkeypatch.setattr(f"{module}._SIZES", Sizes(200, 400, 20, 50))
+    monkeypatch.setattr(f"{module}._SIZES_OF_MANY", Sizes(300, 600, 20, 60))
+    for n, rows, landmarks in ((5000, 400, 50), (6000, 600, 60)):
+        problem = search(labelled(n)).trial.problem
+        assert max(len(fold.train) + len(fold.test) for fold in problem.folds) == rows
+        assert problem.parts.n_landmarks == landmarks
 
 
 def test_folds_of_different_class_sizes_keep_their_clusters():

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -48,10 +49,21 @@ from kmeans_kernel.core.training.trials import (
     kernel_at,
 )
 
-# The most rows and landmarks of the two problems. Landmarks are at least some per class, and at
+
+class Sizes(NamedTuple):
+    """The most rows and landmarks of the small and the large problem."""
+
+    small_rows: int
+    large_rows: int
+    small_landmarks: int
+    large_landmarks: int
+
+
+# The sizes of the problems, below so many rows and above: where the final fit takes seconds, a
+# search of one second finds better hyperparameters. Landmarks are at least some per class, and at
 # most a share of the training rows of a fold.
-_SMALL_ROWS, _LARGE_ROWS = 2500, 4000
-_SMALL_LANDMARKS, _LARGE_LANDMARKS = 100, 250
+MANY_ROWS = 6000
+_SIZES, _SIZES_OF_MANY = Sizes(2500, 4000, 100, 250), Sizes(4000, 8000, 200, 500)
 _SMALL_PER_CLASS, _LARGE_PER_CLASS = 4, 12
 _SHARE_OF_ROWS = 0.3
 
@@ -131,10 +143,12 @@ class Halving:
 
     def search(self, rows: TrainingRows) -> Searched:
         """Search on a stratified sample of the rows."""
-        sample = rows.load() if len(rows) <= _LARGE_ROWS else self._sample(rows, _LARGE_ROWS)
+        sizes = _SIZES if len(rows) < MANY_ROWS else _SIZES_OF_MANY
+        most = sizes.large_rows
+        sample = rows.load() if len(rows) <= most else self._sample(rows, most)
         transforms = transforms_to_try(sample, self.config)
         exact = replace(sample, X=dense(sample.X[:]).astype(np.float64, copy=False))
-        small, large = self._parts(exact)
+        small, large = self._parts(exact, sizes)
         # Shares of the time of the search: without a large problem the rest is short.
         shares = (0.33, 0.66, 0.9, 0.9) if small is large else (0.15, 0.33, 0.45, 0.65)
         plain = self._screen(transforms, small)
@@ -159,17 +173,17 @@ class Halving:
     def _sample(self, rows: TrainingRows, most: int) -> LabelledRows:
         return stratified_sample(rows, most, self.run.rng)
 
-    def _parts(self, sample: LabelledRows) -> tuple[Parts, Parts]:
+    def _parts(self, sample: LabelledRows, sizes: Sizes) -> tuple[Parts, Parts]:
         """Return the folds of the small and of the large problem; the small ones are subsets."""
         n_folds, used = next(counts for most, *counts in _FOLDS if len(sample) < most)
         folds = list(hold_out(sample, n_folds, self.run.rng))[:used]
-        large = Parts(folds, self._landmarks(folds, _LARGE_LANDMARKS, _LARGE_PER_CLASS))
-        if len(sample) > _SMALL_ROWS:
-            share = _SMALL_ROWS / len(sample)
+        large = Parts(folds, self._landmarks(folds, sizes.large_landmarks, _LARGE_PER_CLASS))
+        if len(sample) > sizes.small_rows:
+            share = sizes.small_rows / len(sample)
             # Held-out rows are cheap, and make the comparisons sharper: all of them are kept.
             folds = [(self._thin(train, share), test) for train, test in folds]
-        fewer = self._landmarks(folds, _SMALL_LANDMARKS, _SMALL_PER_CLASS)
-        if len(sample) <= _SMALL_ROWS and large.n_landmarks <= _MUCH_LARGER * fewer:
+        fewer = self._landmarks(folds, sizes.small_landmarks, _SMALL_PER_CLASS)
+        if len(sample) <= sizes.small_rows and large.n_landmarks <= _MUCH_LARGER * fewer:
             return large, large
         return Parts(folds, fewer), large
 

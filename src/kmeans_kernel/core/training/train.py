@@ -20,6 +20,7 @@ from kmeans_kernel.core.solvers.nystrom import Solution, sampling_pays
 from kmeans_kernel.core.training.boundary import add_boundary_rows, share_with_boundary
 from kmeans_kernel.core.training.config import FitOn, Loss, TrainingConfig
 from kmeans_kernel.core.training.fit import calibrate, fit_coefficients
+from kmeans_kernel.core.training.halving import MANY_ROWS
 from kmeans_kernel.core.training.model_size import search_size
 from kmeans_kernel.core.training.tuning import Tuned, leaves_open, restrict_to_width, tune
 
@@ -133,6 +134,7 @@ def _spans(rows: TrainingRows, run: Run, config: TrainingConfig) -> dict[str, Ru
         search, solve = 20 * 3e-11 * min(m, 1000.0) ** 3, 3e-11 * m**3
     else:
         search = 0.1 + 1e-4 * min(n, 4000.0) + 0.02 * min(K, 30)
+        search *= 3.0 if n >= MANY_ROWS else 1.0
         solve = 5e-11 * n * m**2 + 3e-9 * n * m * K
         if sampling_pays(len(rows), round(m)):
             solve = 2e-8 * n * m
