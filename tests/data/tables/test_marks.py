@@ -46,6 +46,8 @@ def test_dates_with_points_tell_of_decimal_commas(separator, tmp_path):
         "'a' was read with a decimal comma, as dates have points too: '50.776' is 50776; if not, "
         "add --decimal point.",
     )
+    with pytest.raises(DataFileError, match="'a' may have decimals or thousands, as in '50.776'"):
+        of(tmp_path, {"a": THOUSANDS, "on": dates}, ",")
 
 
 @pytest.mark.parametrize(

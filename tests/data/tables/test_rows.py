@@ -30,6 +30,15 @@ def test_many_blank_cells_are_told_by_the_names(tmp_path):
         read(tmp_path, fixed_width(40, range(10, 40)), "data.txt", target="word")
 
 
+def test_words_between_white_space_are_told_by_the_names(tmp_path):
+    rows = "".join(f"{k:<6}red   x    {'u' if k != 1200 else '':<5}w{k % 2}\n" for k in range(1500))
+    content = f"id    a     b    c    word\n{rows}"
+    with pytest.raises(DataFileError, match="data row 1201 of .* has 4 values between spaces, and"):
+        read(tmp_path, content, "data.txt", target="word")
+    content = "\n".join(content.splitlines()[:1000]) + "\n"
+    assert read(tmp_path, content, "data.txt", target="word").X.columns == ["id", "a", "b", "c"]
+
+
 def test_spaces_in_values_between_white_space_are_refused(tmp_path):
     content = fixed_width(40) + "40    1    2.5  two words\n"
     with pytest.raises(DataFileError, match="data row 41 of .* has 5 values between spaces, and"):

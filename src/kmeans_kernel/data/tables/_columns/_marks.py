@@ -108,10 +108,11 @@ def _decide_alone(
     has_dotted_dates: bool,
 ) -> None:
     """Decide on a column by its own values, the separator and dates."""
-    if has_dotted_dates and separator != "," and _has_thousands_with_points(survey):
+    may_be_german = has_dotted_dates and _has_thousands_with_points(survey)
+    if may_be_german and separator != ",":
         found.of[name] = "comma"
         found.by_dates.append(name)
-    elif "comma" in weak or not _is_point_by_default(survey, separator):
+    elif may_be_german or "comma" in weak or not _is_point_by_default(survey, separator):
         found.undecided.append(name)
 
 

@@ -174,13 +174,13 @@ class _Sample:
             return len(first) > 2 and (counts or differ)
         return longer and any(map(is_number, self.rows[1]))
 
-    def has_blank_cells(self, expected: Collection[str]) -> bool:
-        """Return whether white space separates values of which some are blank.
+    def is_likely(self, expected: Collection[str]) -> bool:
+        """Return whether white space separates values, though some may be blank.
 
         Nearly all rows have as many values as the header, or the header has the expected names.
         """
         width = len(self.names)
-        if width < 3 or {len(row) for row in self.body} == {width}:
+        if width < 3:
             return False
         if expected and set(expected) <= set(self.names):
             return True
@@ -293,7 +293,7 @@ def _samples(text: str, declared: str | None, expected: Collection[str]) -> list
         alike = {len(row) for row in one.body} == {len(one.names)}
         if one.width > 1 < len(one.rows[0]) and alike and 3 * sum(numbers) > len(numbers):
             return [one]
-        if one.separator == " " and one.has_blank_cells(expected):
+        if one.separator == " " and one.is_likely(expected):
             return [one]
     return found[:1]
 
