@@ -14,12 +14,13 @@ from sklearn.preprocessing import StandardScaler
 
 from kmeans_kernel import KMeansKernelClassifier, TableEncoder, load_model, save_model
 from kmeans_kernel.estimators.columns._columns import Column
+from kmeans_kernel.estimators.columns._frames import RawColumn
 from kmeans_kernel.serve import Limits
 from kmeans_kernel.serve._models import to_served_model
 from kmeans_kernel.serve._tables import ServedTable
 from kmeans_kernel.serve.protocol._requests import read_inference, read_table_rows
 from kmeans_kernel.serve.protocol._table_rows import rows_of_csv
-from kmeans_kernel.serve.protocol._values import read_cells
+from kmeans_kernel.serve.protocol._values import code_column, read_cells
 from kmeans_kernel.serve.transport._errors import RequestError
 from tests.export.test_model_columns import TYPES, people
 from tests.serve.processes import SERVE, connect, curl, curl_json, post, read_response, running
@@ -502,3 +503,14 @@ def test_names_that_look_like_numbers_are_a_header():
     table = ServedTable(columns, {"0": 1, "1": 2})
     assert rows_of_csv(b"1,0\n3,4\n", table, 9).rows.tolist() == [[4, 3]]
     assert rows_of_csv(b"5,0\n3,4\n", table, 9).rows.tolist() == [[5, 0], [3, 4]]
+
+
+def test_whole_numbers_beyond_float64_are_levels_of_their_own():
+    ids = [2**60 + k % 3 for k in range(120)]
+    frame = pd.DataFrame({"id": ids, "n": np.arange(120) % 7})
+    model = KMeansKernelClassifier(random_state=0, column_types={"id": "category"})
+    model.fit(frame, np.arange(120) % 3)
+    column = model.columns_[0]
+    expected = column.code(RawColumn("id", "category", np.array(list(map(str, ids[:3])), object)))
+    for values in (ids[:3], [*ids[:3], "x"], np.array(ids[:3])):
+        np.testing.assert_array_equal(code_column(column, values)[:3], expected)

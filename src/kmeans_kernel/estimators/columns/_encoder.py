@@ -27,8 +27,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     """Encode a table as it comes as numbers for a kernel or a linear model.
 
     It takes pandas, polars and Arrow tables and arrays, with numbers, booleans, categories, text,
-    dates, durations (in seconds) and missing values. `KMeansKernelClassifier` does the same by itself; this transformer is
-    for other estimators, and for `partial_fit` on tables.
+    dates, durations (in seconds) and missing values. `KMeansKernelClassifier` does the same by
+    itself; this transformer is for other estimators, and for `partial_fit` on tables.
 
     A number is standardised, coded by its position among the quantiles of the training rows
     (piecewise-linear encoding), or both. A category becomes one column for each level; rare

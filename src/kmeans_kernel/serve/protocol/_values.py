@@ -18,6 +18,7 @@ from kmeans_kernel.core.arrays.encoding import UNKNOWN_LEVEL
 from kmeans_kernel.core.arrays.matrices import Array
 from kmeans_kernel.estimators.columns._columns import Column
 from kmeans_kernel.estimators.columns._frames import RawColumn
+from kmeans_kernel.estimators.columns._values import LARGEST_EXACT, objects
 from kmeans_kernel.serve._tables import ServedTable
 from kmeans_kernel.serve.transport._errors import (
     RequestError,
@@ -111,18 +112,18 @@ def code_column(column: Column, values: Values) -> Array:
         return _code_numbers(column, values)
     kinds = set(map(type, values))
     if kinds <= {int, float, type(None)}:
-        return _code_numbers(column, np.array(values, dtype=np.float64))
+        return _code_numbers(column, np.array(values, dtype=np.float64), _exact(values))
     codes = np.full((len(values), len(column.n_levels)), np.nan)
     for kind in kinds - {type(None)}:
         rows = [k for k, value in enumerate(values) if type(value) is kind]
         some = [values[k] for k in rows]
         try:
             if kind in (int, float):
-                codes[rows] = _code_numbers(column, np.array(some, dtype=np.float64))
+                codes[rows] = _code_numbers(column, np.array(some, dtype=np.float64), _exact(some))
             elif kind is str:
                 codes[rows] = _code_text(column, some)
             elif kind is bool and column.kind != "date":
-                codes[rows] = column.code(RawColumn(column.name, "boolean", _objects(some)))
+                codes[rows] = column.code(RawColumn(column.name, "boolean", objects(some)))
             else:
                 raise WrongValueError(0, some[0])
         except WrongValueError as error:
@@ -130,7 +131,15 @@ def code_column(column: Column, values: Values) -> Array:
     return codes
 
 
-def _code_numbers(column: Column, values: npt.NDArray[Any]) -> Array:
+def _exact(values: Sequence[Any]) -> npt.NDArray[Any] | None:
+    """Return the values as they came, if float64 would mix up whole numbers among them."""
+    large = any(type(value) is int and abs(value) > LARGEST_EXACT for value in values)
+    return objects(values) if large else None
+
+
+def _code_numbers(
+    column: Column, values: npt.NDArray[Any], exact: npt.NDArray[Any] | None = None
+) -> Array:
     if values.dtype.kind == "b" and column.kind != "date":
         return column.code(RawColumn(column.name, "boolean", values.astype(object)))
     numbers = values.astype(np.float64)
@@ -139,12 +148,14 @@ def _code_numbers(column: Column, values: npt.NDArray[Any]) -> Array:
     if strange.any():
         first = int(strange.argmax())
         raise WrongValueError(first, values[first].item())
-    return column.code(RawColumn(column.name, "number", numbers))
+    if exact is None and values.dtype.kind in "iu":
+        exact = _exact(values.tolist())
+    return column.code(RawColumn(column.name, "number", numbers, exact))
 
 
 def _code_text(column: Column, texts: list[str]) -> Array:
     if column.kind in ("category", "boolean"):
-        return column.code(RawColumn(column.name, "category", _objects(texts)))
+        return column.code(RawColumn(column.name, "category", objects(texts)))
     read = _number if column.kind == "number" else _seconds
     numbers = np.empty(len(texts))
     for k, text in enumerate(texts):
@@ -219,9 +230,3 @@ def absent_columns(names: Sequence[str], place: str = "") -> RequestError:
         f"Each column must be sent, and {', '.join(map(abbreviate, names))} {verb} absent{place}; "
         "send null where a value is missing."
     )
-
-
-def _objects(values: Sequence[Any]) -> npt.NDArray[Any]:
-    found = np.empty(len(values), dtype=object)
-    found[:] = values
-    return found
