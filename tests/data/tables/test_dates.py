@@ -18,8 +18,8 @@ def test_two_digits_are_years_from_1930_on(tmp_path):
     years = [None if one is None else one.year for one in table.X["a"]]
     assert years == [1945, 2029, 1930, None, 1999, 2000]
     assert table.notes == (
-        "'a' has years of two digits, read as 1930 to 2029; write four digits where they are "
-        "others.",
+        "'a' has years of two digits, read as 1930 to 2029, '15.03.45' as 1945-03-15; write four "
+        "digits where they are others.",
     )
 
 

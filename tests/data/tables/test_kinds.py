@@ -32,6 +32,10 @@ def test_negative_numbers_of_accounting_are_numbers_of_a_model(values, expected,
 def test_columns_may_be_all_negative(values, tmp_path):
     table = read(tmp_path, "a;b\n" + "".join(f"{value};w\n" for value in values))
     assert table.X["a"].to_list() == [-1.5, -2.25]
+    assert table.notes == (
+        f"all numbers of 'a' were read as negative, {values[0]!r} as -1.5; if they are none, add "
+        "--column-type a=category.",
+    )
 
 
 @pytest.mark.parametrize("written", ["(1,234)", "500-", "$(5.00)"])

@@ -90,6 +90,7 @@ def test_comments_among_the_rows_are_left_out(tmp_path):
         "1 line that begins with # was left out as comments: '# by hand'."
     ]
     assert len(read(tmp_path, "a\n#1\n#2\n").X) == 2
+    assert len(read(tmp_path, "a,b\n#1,x\n#2\n#3,z\n").X) == 3
 
 
 def test_backslashes_stay_beside_escaped_quotation_marks(tmp_path):

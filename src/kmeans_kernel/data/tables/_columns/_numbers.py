@@ -107,6 +107,11 @@ class Survey:
         return max(self.counts.values()) < int(self.is_number.sum())
 
     @cached_property
+    def is_all_negative(self) -> bool:
+        """Whether all values are negative as accounting writes them, so that none tells of it."""
+        return bool(self.text.drop_nulls().str.contains(r"\)$|-$").all())
+
+    @cached_property
     def has_commas(self) -> bool:
         """Whether a value has a comma."""
         return bool(self.body.str.contains(",", literal=True).any())

@@ -157,15 +157,33 @@ class Problems:
             f"read with the {first} first, as in training; if not, add --dates {other}."
         )
 
-    def note_short_years(self, dates: Mapping[str, Dates]) -> None:
-        """Note the columns of dates whose years have two digits."""
-        names = [name for name, one in dates.items()
-                 if one.has_short_years and name != self.ignored]  # fmt: skip
-        if names:
-            has = "has" if len(names) == 1 else "have"
+    def note_short_years(self, dates: Mapping[str, Dates], read: Mapping[str, Any]) -> None:
+        """Note the columns whose years have two digits.
+
+        Parameters
+        ----------
+        read : the dates that were read, by column
+        """
+        names = [name for name in dates if name != self.ignored]
+        if not names:
+            return
+        text, found = dates[names[0]].text, read[names[0]]
+        row = int(found.is_not_null().arg_max())
+        has = "has" if len(names) == 1 else "have"
+        self._notes.append(
+            f"{_listed(names)} {has} years of two digits, read as {FIRST_SHORT_YEAR} to "
+            f"{FIRST_SHORT_YEAR + 99}, {text[row]!r} as {str(found[row])[:10]}; write four digits "
+            "where they are others."
+        )
+
+    def note_negative(self, name: str, survey: Survey, numbers: Any) -> None:
+        """Note a column whose values are all in brackets, or all end in a minus sign."""
+        row = int(numbers.is_not_null().arg_max())
+        if name != self.ignored:
             self._notes.append(
-                f"{_listed(names)} {has} years of two digits, read as {FIRST_SHORT_YEAR} to "
-                f"{FIRST_SHORT_YEAR + 99}; write four digits where they are others."
+                f"all numbers of {name!r} were read as negative, {survey.text[row]!r} as "
+                f"{numbers[row]}; if they are none, add --column-type "
+                f"{shlex.quote(name + '=category')}."
             )
 
     def note_unsure_dates(self, name: str, dates: Dates) -> None:

@@ -59,6 +59,8 @@ def type_columns(
             problems.add_mixed_marks(name, survey)
         else:
             problems.add_words(name, survey.text, found[name])
+            if survey.is_all_negative and name not in kinds:
+                problems.note_negative(name, survey, found[name])
     problems.note_marks(marks, surveys)
     orders = _read_dates(found, frame, problems, how, kinds)
     for name, column in found.items():
@@ -100,9 +102,9 @@ def _read_dates(
             found[name] = read_dates(one, orders.of[name])
             problems.add_words(name, one.text, found[name], "date")
     problems.note_orders(orders, dates)
-    problems.note_short_years(
-        {name: one for name, one in dates.items() if name not in orders.undecided}
-    )
+    short = {name: one for name, one in dates.items()
+             if one.has_short_years and name not in orders.undecided}  # fmt: skip
+    problems.note_short_years(short, found)
     return {name: orders.of[name] for name, one in dates.items()
             if one.has_order and name not in orders.undecided}  # fmt: skip
 

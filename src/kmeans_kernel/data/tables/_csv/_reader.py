@@ -164,8 +164,11 @@ def _without_comments(records: Records, width: int) -> tuple[Records, tuple[str,
     """Return the records without lines such as "# by hand" that have fewer values than rows."""
     first = np.frombuffer(records.text, np.uint8)[records.starts]
     found = np.flatnonzero((first == ord("#")) & (records.widths < width))
-    comments = [row for row in found.tolist()
-                if records.widths[row] == 1 or records.record(row).startswith("# ")]  # fmt: skip
+    comments = [
+        row
+        for row in found.tolist()
+        if records.record(row).startswith("# ") or records.widths[row] == 1 < width - 1
+    ]
     if not comments:
         return records, ()
     one = len(comments) == 1
