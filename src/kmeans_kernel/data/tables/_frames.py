@@ -78,21 +78,10 @@ def table_from_raw(
     raw: RawTable, name: str, roles: Roles, how: Reading, *, drop_missing: bool
 ) -> Table:
     """Return the features, labels and identifiers of a file; see `read_table` for the options."""
-    if roles.labels and roles.target is None:
-        raise DataFileError(
-            f"say which column of {name} holds the labels, with --target; its columns are "
-            f"{quoted_list(raw.frame.columns)}."
-        )
     if roles.labels is False:
         unused = [roles.target] if roles.target in raw.frame.columns else []
         roles = replace(roles, target=None, drop=[*roles.drop, *filter(None, unused)])
-    if roles.target is not None and roles.target == roles.id_column:
-        raise DataFileError(
-            f"the column {roles.target!r} of {name} cannot be both --target and --id; name another."
-        )
-    if how.header is False and roles.features is not None:
-        _refuse_nameless(roles.features, raw.frame.columns, name)
-    refuse_repeated_target(roles.target, raw.repeated, name)
+    _check_roles(raw, name, roles, how)
     chosen, notes = _feature_columns(raw.frame, name, roles)
     target = roles.target
     as_trained, noted = _markers_of_training(raw.frame, chosen, how)
@@ -117,6 +106,22 @@ def table_from_raw(
         (*raw.notes, *notes, *noted, *problems.notes, *left_out),
         replace(notation, missing=missing),
     )
+
+
+def _check_roles(raw: RawTable, name: str, roles: Roles, how: Reading) -> None:
+    """Raise DataFileError for roles that no column, or more than one, can have."""
+    if roles.labels and roles.target is None:
+        raise DataFileError(
+            f"say which column of {name} holds the labels, with --target; its columns are "
+            f"{quoted_list(raw.frame.columns)}."
+        )
+    if roles.target is not None and roles.target == roles.id_column:
+        raise DataFileError(
+            f"the column {roles.target!r} of {name} cannot be both --target and --id; name another."
+        )
+    if how.header is False and roles.features is not None:
+        _refuse_nameless(roles.features, raw.frame.columns, name)
+    refuse_repeated_target(roles.target, raw.repeated, name)
 
 
 def _feature_columns(frame: Any, name: str, roles: Roles) -> tuple[Sequence[str], tuple[str, ...]]:
