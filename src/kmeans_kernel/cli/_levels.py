@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from kmeans_kernel.core.arrays.encoding import UNKNOWN_LEVEL
+from kmeans_kernel.estimators.columns._frames import RawColumn
+
 # Most columns, and most levels of each, that are told of.
 _MOST_COLUMNS, _MOST_LEVELS = 12, 5
 
@@ -31,7 +34,8 @@ def unknown_levels(columns: Iterable[Any], X: Any) -> list[str]:
 
 def _note(name: str, values: Any, column: Any) -> list[str]:
     """Return a sentence if a column of text has unknown levels."""
-    unknown = values.filter(~values.is_in(list(column.levels))).drop_nulls()
+    codes = column.code(RawColumn(name, "category", values.to_numpy()))[:, 0]
+    unknown = values.filter(codes == (len(column.levels) if column.rare else UNKNOWN_LEVEL))
     if not len(unknown):
         return []
     counts = unknown.value_counts(sort=True)
