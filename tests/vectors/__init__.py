@@ -45,9 +45,12 @@ def rows_of(case):
 
 
 def table_of(case):
-    """The rows of values of a case, as a frame."""
-    names = [column["name"] for column in twin.columns_of(case["tree"])]
-    return pd.DataFrame(case["rows"], columns=names, dtype=object)
+    """The rows of values of a case, as a frame; its dates are told in seconds since 1970."""
+    columns = twin.columns_of(case["tree"])
+    names = [column["name"] for column in columns]
+    frame = pd.DataFrame(case["rows"], columns=names, dtype=object)
+    dates = [column["name"] for column in columns if column["kind"] == "date"]
+    return frame.assign(**{name: pd.to_datetime(frame[name], unit="s") for name in dates})
 
 
 def feature_transform(tree):

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from kmeans_kernel.core.arrays.encoding import UNKNOWN_LEVEL
-from kmeans_kernel.estimators.columns._frames import RawColumn
-
 # Most columns, and most levels of each, that are told of.
 _MOST_COLUMNS, _MOST_LEVELS = 12, 5
 
@@ -34,6 +31,9 @@ def unknown_levels(columns: Iterable[Any], X: Any) -> list[str]:
 
 def _note(name: str, values: Any, column: Any) -> list[str]:
     """Return a sentence if a column of text has unknown levels."""
+    from kmeans_kernel.core.arrays.encoding import UNKNOWN_LEVEL
+    from kmeans_kernel.estimators.columns._frames import RawColumn
+
     codes = column.code(RawColumn(name, "category", values.to_numpy()))[:, 0]
     unknown = values.filter(codes == (len(column.levels) if column.rare else UNKNOWN_LEVEL))
     if not len(unknown):
