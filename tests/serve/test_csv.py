@@ -18,7 +18,7 @@ def served(folder, names=None):
 
 
 def read(text, model):
-    return read_rows(text.encode(), "text/csv", model, Limits()).tolist()
+    return read_rows(text.encode(), "text/csv", model, Limits()).rows.tolist()
 
 
 @pytest.mark.parametrize(
@@ -34,6 +34,11 @@ def read(text, model):
         (["a, or b", "c"], 'c,"a, or b"\n3,4', [[4, 3]]),
         (None, "1,2\r3,4\r", [[1, 2], [3, 4]]),
         (None, "1,2\r\n3,4\r\n", [[1, 2], [3, 4]]),
+        (["a", "b"], "x,b,y, a\n,4,z,3\n\n,6,,5\n", [[3, 4], [5, 6]]),
+        (["a", "b"], 'b,x,a\r4,"1\r2",3\r', [[3, 4]]),
+        (["0", "1"], "1,0,x\n3,4,z\n", [[4, 3]]),
+        (["a\r\nb", "c"], 'c,"a\r\nb"\r\n3,4\r\n', [[4, 3]]),
+        ([" a", "c"], "c, a\n3,4\n", [[4, 3]]),
     ],
 )
 def test_the_header_is_detected(tmp_path, names, text, rows):
@@ -55,6 +60,19 @@ def test_the_header_is_detected(tmp_path, names, text, rows):
         (None, "x" * 200_000 + ",1\n1,2\n", "Line 1 .* more than 131,072 characters"),
         (None, "1,2,3\n", "Line 1 of the CSV must have 2 cells"),
         (None, "1," * 20_000 + "\n", "Line 1 of the CSV must have 2 cells"),
+        (["a", "b"], "a,b,c\n1,2\n", "Line 2 of the CSV must have 3 cells, as the first line has"),
+        (["a", "b"], "a,b,c\n1,2,3,4\n", "Line 2 of the CSV must have 3 cells"),
+        (
+            ["a", "b"],
+            "a,b,c\n1,2,3\n1,x,3\n",
+            "Line 3 .* numbers for the features, got 'x' for 'b'",
+        ),
+        (["a", "b"], "a,b,c\n1,1_0,3\n", "got '1_0' for 'b'"),
+        (["a", "b"], "a,b,c\n", "at least one row of numbers, got only a header"),
+        (["a", "b"], "a,b,a\n1,2,3\n", "must be 'a', 'b', got 'a', 'b', 'a'; name each .* once"),
+        (["0", "1"], "0,1,2\n3,4,5\n", "Line 1 of the CSV must have 2 cells"),
+        (["a", "b"], "1,2,3\n3,4,5\n", "Line 1 of the CSV must have 2 cells"),
+        (["a\nb", "c"], '"a\nb",c\n', "got only a header"),
         (None, "1,2\r3,x\r", "Line 2 of the CSV must contain numbers, got 'x'"),
     ],
 )

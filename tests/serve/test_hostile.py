@@ -85,7 +85,7 @@ def test_decompressed_and_parsed_bytes_are_counted(small):
     body = gzip.compress(json.dumps([[1, 2]] * 1000).encode())
 
     def read(whole):
-        return read_rows(whole, "", small, limits), None
+        return read_rows(whole, "", small, limits).rows, None
 
     _decompress_and_parse(body, "gzip", limits.text, read, told.append)
     assert told == [len(body) + 8000, len(body) + 8000 + 16_000]
@@ -204,7 +204,7 @@ def test_text_with_too_many_lists_or_commas_is_not_parsed(small, body, words):
         with pytest.raises(RequestError, match=words) as caught:
             read()
         assert caught.value.status == 413
-    assert len(read_rows(json.dumps([[1, 2]] * 1000).encode(), "", small, limits)) == 1000
+    assert len(read_rows(json.dumps([[1, 2]] * 1000).encode(), "", small, limits).rows) == 1000
 
 
 def test_the_text_limit_applies_to_the_json_before_binary_tensors(small):

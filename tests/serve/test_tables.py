@@ -1,5 +1,6 @@
 """Models of tables: the same probabilities by every way of sending rows by name."""
 
+import csv
 import json
 import re
 import shlex
@@ -210,6 +211,19 @@ def test_a_row_alone_is_predicted_as_among_others(server, table):
     for k, row in enumerate(odd):
         np.testing.assert_allclose(of(ask(server, [row])[1])[0], mixed[k], rtol=0, atol=1e-12)
     np.testing.assert_allclose(mixed[0], mixed[1], rtol=0, atol=1e-12)
+
+
+def test_quoted_cells_of_csv_keep_their_line_breaks():
+    levels = ["two\r\nlines", "two\nlines", "two\rlines", "\r\ncr", "x"]
+    X = pd.DataFrame({"t": levels * 20, "v": np.arange(100.0)})
+    model = KMeansKernelClassifier(5, random_state=0).fit(X, X["t"].str.len() > 5)
+    table = to_served_model("lines", model).table
+    for end in ("\n", "\r\n", "\r"):
+        text = X.to_csv(index=False, lineterminator=end, quoting=csv.QUOTE_NONNUMERIC)
+        coded = rows_of_csv(text.encode(), table, 1000)
+        assert coded.notes == ()
+        np.testing.assert_array_equal(coded.rows[:5, 0], coded.rows[5:10, 0])
+        assert len(set(coded.rows[:5, 0])) == 5
 
 
 def test_extra_columns_are_ignored_and_told(server, table):

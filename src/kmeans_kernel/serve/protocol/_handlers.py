@@ -67,9 +67,9 @@ async def handle_predict(service: Service, request: Request, model: ServedModel)
 
     def parse(body: bytes) -> tuple[Rows, Serializer]:
         if model.table is None:
-            rows = read_rows(body, content_type, model, limits)
-            return rows, lambda probabilities: (write_rows(model, probabilities), None)
-        coded = read_table_rows(body, content_type, model, model.table, limits)
+            coded = read_rows(body, content_type, model, limits)
+        else:
+            coded = read_table_rows(body, content_type, model, model.table, limits)
         return coded.rows, lambda probabilities: (
             write_rows(model, probabilities, coded.notes),
             None,

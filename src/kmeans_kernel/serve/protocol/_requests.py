@@ -24,7 +24,7 @@ from kmeans_kernel.serve.protocol._tensors import (
     to_number_array,
     write_tensors,
 )
-from kmeans_kernel.serve.protocol._values import CodedRows
+from kmeans_kernel.serve.protocol._values import CodedRows, ignored_columns
 from kmeans_kernel.serve.transport._errors import (
     RequestError,
     abbreviate,
@@ -41,8 +41,8 @@ Rows = npt.NDArray[Any]
 # addition to the lines of an image. An empty list takes 3 bytes of text and over 50 in memory.
 _EXTRA_LISTS, _EXTRA_LISTS_PER_ROW = 10_000, 2
 
-# Commas that a row of a table may have for each column: in text, and of columns to be ignored; and
-# those that a row of few columns may have.
+# Commas that a row of named columns may have for each column, in text and of columns to be ignored,
+# and those that a row of few columns may have.
 _COMMAS_PER_COLUMN, _EXTRA_COMMAS_PER_ROW = 2, 100
 
 _CSV_ADVICE = 'For CSV: curl -H "Content-Type: text/csv" --data-binary @rows.csv …/predict'
@@ -57,7 +57,7 @@ class InferenceRequest:
     rows : (n, n_features) finite numbers; for a table (n, width), NaN for missing values
     request_id : the client's id of the request, None if it has none
     outputs : names of the requested output tensors, and whether each is sent in binary
-    notes : what the client should know of the rows of a table
+    notes : what the client should know of the rows
     """
 
     rows: Rows
@@ -108,7 +108,7 @@ def _check_text(text: bytes, model: ServedModel, limits: Limits) -> None:
     per_row = _EXTRA_LISTS_PER_ROW + height
     most_lists = _EXTRA_LISTS + limits.rows * per_row
     commas_per_row = model.n_features + sum(name.count(",") for name in names)
-    if model.table is not None:
+    if model.feature_names is not None:  # a table has them too
         commas_per_row = _COMMAS_PER_COLUMN * commas_per_row + _EXTRA_COMMAS_PER_ROW
     most_commas = most_lists + limits.rows * commas_per_row
     lists, commas = text.count(b"[") + text.count(b"{"), text.count(b",")
@@ -256,23 +256,25 @@ def write_inference(
     return write_tensors(head, outputs)
 
 
-def read_rows(body: bytes, content_type: str, model: ServedModel, limits: Limits) -> Rows:
+def read_rows(body: bytes, content_type: str, model: ServedModel, limits: Limits) -> CodedRows:
     """Parse the rows of a /predict request: CSV by its Content-Type, else JSON.
 
     Any other Content-Type is taken as JSON, because `curl -d` sends that of a form.
     """
     _check_text(body, model, limits)
     if _is_csv(body, content_type, limits):
-        return validate_rows(read_csv(body, model), model, limits.rows)
+        read = read_csv(body, model)
+        return CodedRows(validate_rows(read.rows, model, limits.rows), read.notes)
+    notes: tuple[str, ...] = ()
     rows = _json_rows(body, limits, '{"rows": [[…], …]}')
     if isinstance(rows[0], dict):
-        rows = _from_records(rows, model)
+        rows, notes = _from_records(rows, model)
     elif not isinstance(rows[0], list):
         raise bad_request(
             f"The rows must be lists of numbers, got {abbreviate(rows[0])} for the first; write "
             "[[…]] for one row."
         )
-    return validate_rows(to_number_array(rows, "The rows"), model, limits.rows)
+    return CodedRows(validate_rows(to_number_array(rows, "The rows"), model, limits.rows), notes)
 
 
 def read_table_rows(
@@ -306,8 +308,10 @@ def _json_rows(body: bytes, limits: Limits, form: str) -> list[Any]:
     return rows
 
 
-def _from_records(records: list[Any], model: ServedModel) -> list[list[Any]]:
-    """Return rows given as objects as lists, in the feature order of the model."""
+def _from_records(
+    records: list[Any], model: ServedModel
+) -> tuple[list[list[Any]], tuple[str, ...]]:
+    """Return rows given as objects as lists, in the feature order of the model, and the notes."""
     names = model.feature_names
     if names is None:
         raise bad_request(
@@ -316,40 +320,30 @@ def _from_records(records: list[Any], model: ServedModel) -> list[list[Any]]:
         )
     rows = []
     for k, record in enumerate(records):
-        if not isinstance(record, dict) or len(record) != len(names):
-            _reject_record(k, record, names)
+        if not isinstance(record, dict):
+            raise bad_request(
+                f"Row {k} must be an object, as the first row is, got {abbreviate(record)}."
+            )
         try:
             rows.append([record[name] for name in names])
         except KeyError:
-            _reject_record(k, record, names)
-    return rows
+            absent = abbreviate_list([name for name in names if name not in record])
+            raise bad_request(
+                f"Each row must have the features {abbreviate_list(names)}, and row {k} lacks "
+                f"{absent}."
+            ) from None
+    others = (name for record in records if len(record) > len(names) for name in record)
+    return rows, ignored_columns(others, names)
 
 
-def _reject_record(k: int, record: Any, names: Sequence[str]) -> None:
-    if not isinstance(record, dict):
-        raise bad_request(
-            f"Row {k} must be an object, as the first row is, got {abbreviate(record)}."
-        )
-    missing = [name for name in names if name not in record]
-    strange = [name for name in record if name not in names]
-    what = (
-        f"lacks {abbreviate_list(missing)}" if missing else f"also has {abbreviate_list(strange)}"
-    )
-    raise bad_request(
-        f"Each row must have the features {abbreviate_list(names)}, and row {k} {what}."
-    )
-
-
-def write_rows(
-    model: ServedModel, probabilities: Array, notes: tuple[str, ...] | None = None
-) -> bytes:
-    """Return the body of a /predict response, with the notes on the rows of a table."""
+def write_rows(model: ServedModel, probabilities: Array, notes: Sequence[str] = ()) -> bytes:
+    """Return the body of a /predict response, with the notes on the rows, if any or of a table."""
     texts = model.label_texts
     content = {
         "model": model.name,
         "labels": model.labels_of(probabilities).tolist(),
         "probabilities": [dict(zip(texts, row, strict=True)) for row in probabilities.tolist()],
     }
-    if notes is not None:
+    if notes or model.table is not None:
         content["notes"] = list(notes)
     return orjson.dumps(content) + b"\n"

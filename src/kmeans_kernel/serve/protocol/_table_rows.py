@@ -19,6 +19,7 @@ from kmeans_kernel.serve.protocol._values import (
     Values,
     absent_columns,
     code_values,
+    ignored_columns,
     read_cells,
 )
 from kmeans_kernel.serve.transport._errors import (
@@ -52,10 +53,8 @@ def rows_of_json(rows: list[Any], model: ServedModel, table: ServedTable) -> Cod
     return code_values(table, values, _row, _ignored([*first, *others], table))
 
 
-def _ignored(names: Iterable[str], table: ServedTable) -> list[str]:
-    """Return the names that are no column of the table."""
-    known = {column.name for column in table.columns}
-    return [name for name in dict.fromkeys(names) if name not in known]
+def _ignored(names: Iterable[str], table: ServedTable) -> tuple[str, ...]:
+    return ignored_columns(names, [column.name for column in table.columns])
 
 
 def _of_records(rows: list[dict[str, Any]], table: ServedTable) -> dict[str, Values]:

@@ -6,7 +6,7 @@ rows of the request nor on the requests that share its batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
@@ -25,13 +25,14 @@ from kmeans_kernel.serve.transport._errors import (
     abbreviate,
     bad_request,
 )
+from kmeans_kernel.utils.missing import MISSING_VALUES
 
 # Values of a column: an array of numbers or booleans, NaN where one is missing; or a list of text,
 # numbers and booleans, None where one is missing.
 Values: TypeAlias = npt.NDArray[Any] | list[Any]
 
 # Cells of CSV that stand for a missing value, unless they are a level of their column.
-MISSING_TEXT = frozenset(["", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "?", "\\N"])
+MISSING_TEXT = frozenset(MISSING_VALUES)
 
 # Most columns and most levels of a column that a note or an error lists.
 _MOST_COLUMNS, _MOST_LEVELS = 20, 5
@@ -49,11 +50,11 @@ _EXPECTED = {
 
 @dataclass(frozen=True, eq=False)
 class CodedRows:
-    """Rows of a table as numbers.
+    """Rows as numbers.
 
     Attributes
     ----------
-    rows : (n, width) numbers, NaN for missing values
+    rows : (n, width) numbers, NaN for missing values of a table
     notes : what the client should know of these rows
     """
 
@@ -82,11 +83,11 @@ def code_values(
     ----------
     values : values by the name of their column
     place_of : words for the place of a row, for errors
-    ignored : names that are no column of the model
+    ignored : the note on names that are no column of the model, if any
     """
     coded: list[Array] = []
     wrong: list[str] = []
-    notes = [f"ignored columns: {_listed(list(map(abbreviate, ignored)))}"] if ignored else []
+    notes = list(ignored)
     for column in table.used:
         try:
             codes = code_column(column, values[column.name])
@@ -221,6 +222,13 @@ def _first(sentences: Sequence[str]) -> list[str]:
     """Return the first sentences, and one for the number of the others."""
     more = len(sentences) - _MOST_COLUMNS
     return [*sentences[:_MOST_COLUMNS], *([f"and {more:,} more columns"] if more > 0 else [])]
+
+
+def ignored_columns(names: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
+    """Return the note on the names that are no column of the model, if any."""
+    own = set(known)
+    others = [name for name in dict.fromkeys(names) if name not in own]
+    return (f"ignored columns: {_listed(list(map(abbreviate, others)))}",) if others else ()
 
 
 def absent_columns(names: Sequence[str], place: str = "") -> RequestError:
