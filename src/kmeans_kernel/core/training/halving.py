@@ -76,7 +76,7 @@ _MUCH_LARGER = 1.5
 
 # Folds: number of parts, and number of parts that are held out in turn, up to so many rows. Many
 # where rows are few, a fit is cheap and a single part would say little.
-_FOLDS = ((400, 3, 3), (800, 3, 2), (np.inf, 4, 1))
+_FOLDS = ((800, 3, 3), (1500, 3, 2), (np.inf, 4, 1))
 
 # Widths 2γ = 2ᵏ: range of k; first points for smooth kernels and for kernels with a cusp, whose
 # best γ is smaller.
