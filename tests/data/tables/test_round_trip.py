@@ -13,7 +13,7 @@ from tests.data.tables.reading import read, types_of
 
 WORDS = [
     "red", "blau", "grün", "naïve café", "x,y", "p; q", "d|e", "a\tb", 'say "hi"', "two\nlines",
-    "it's", "#1", "a=b", "12 kg", "1/2", "007x", "C:\\new", "é", "None",
+    "it's", "#1", "a=b", "12 kg", "1/2", "007x", "C:\\new", "é", "none",
 ]  # fmt: skip
 
 INTEGERS = st.integers(-(10**7), 10**7)

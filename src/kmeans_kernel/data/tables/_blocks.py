@@ -22,7 +22,7 @@ from kmeans_kernel.data.tables._csv._reader import (
     refuse_repeated_target,
 )
 from kmeans_kernel.data.tables._csv._text import is_utf8, line_feeds
-from kmeans_kernel.data.tables._frames import is_missing, labels_from_column
+from kmeans_kernel.data.tables._frames import CLASS_WORDS, is_missing, labels_from_column
 from kmeans_kernel.data.tables._parquet import parquet_blocks, parquet_columns, parquet_files
 from kmeans_kernel.data.tables._table import (
     DataFileError,
@@ -169,12 +169,16 @@ class TableBlocks:
     def _csv_frames(self) -> Iterator[tuple[str, int, Any]]:
         start, name = 0, str(self.path)
         dialect = self._dialect
-        names, several = column_names(dialect.names)
+        names, several = column_names(dialect.names, {self.target, *self.drop})
         refuse_repeated_target(self.target, several, name)
         for text in _csv_chunks(self.path, dialect):
             frame, _ = read_records(text, dialect, name)
             frame.columns = names
-            yield name, start, without_markers(frame, self.reading.missing)
+            yield (
+                name,
+                start,
+                without_markers(frame, self.reading.missing, {self.target: CLASS_WORDS}),
+            )
             start += len(frame)
 
     @cached_property

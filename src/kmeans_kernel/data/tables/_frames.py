@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,7 +15,11 @@ import numpy.typing as npt
 from kmeans_kernel.data.tables._columns._missing import without_markers
 from kmeans_kernel.data.tables._columns._problems import Problems
 from kmeans_kernel.data.tables._columns._types import type_columns
-from kmeans_kernel.data.tables._csv._reader import RawTable, refuse_repeated_target
+from kmeans_kernel.data.tables._csv._reader import (
+    RawTable,
+    bare_name,
+    refuse_repeated_target,
+)
 from kmeans_kernel.data.tables._table import (
     DataFileError,
     Reading,
@@ -28,6 +33,9 @@ from kmeans_kernel.data.tables._table import (
 
 # Name that pandas gives the row index of a frame without one of its own in Parquet.
 _PANDAS_INDEX = "__index_level_0__"
+
+# Words that are missing values among features, as for pandas, and a class among labels.
+CLASS_WORDS = frozenset(["None"])
 
 # Names that pandas gives a nameless column of CSV, which it wrote as an index before.
 _SAVED_INDEX = re.compile(r"Unnamed: 0(?:\.\d+)*")
@@ -81,12 +89,13 @@ def table_from_raw(
     if roles.labels is False:
         unused = [roles.target] if roles.target in raw.frame.columns else []
         roles = replace(roles, target=None, drop=[*roles.drop, *filter(None, unused)])
+    raw = _with_expected_names(raw, roles.expected)
     _check_roles(raw, name, roles, how)
     chosen, notes = _feature_columns(raw.frame, name, roles)
     target = roles.target
     as_trained, noted = _markers_of_training(raw.frame, chosen, how)
     missing = (*how.missing, *as_trained)
-    frame = without_markers(raw.frame, missing)
+    frame = _without_missing(raw, missing, _known_levels(how, target))
     labels = raw.frame if raw.separator is None else frame  # "NA" in Parquet is a word
     problems = Problems(name, frame, are_fixed=roles.features is not None, ignored=target)
     unread = [column for column in chosen if roles.kinds.get(column) == "drop"]
@@ -106,6 +115,44 @@ def table_from_raw(
         (*raw.notes, *notes, *noted, *problems.notes, *left_out),
         replace(notation, missing=missing),
     )
+
+
+def _with_expected_names(raw: RawTable, expected: Collection[str]) -> RawTable:
+    """Return a table with the expected names where a column differs in blanks at its ends only.
+
+    A name that several columns have, or that several expected ones differ from so, stays.
+    """
+    absent, others = defaultdict(list), defaultdict(list)
+    for name in set(expected) - set(raw.frame.columns):
+        absent[bare_name(name)].append(name)
+    for name in raw.frame.columns:
+        if name not in expected:
+            others[bare_name(name)].append(name)
+    known = {
+        others[bare][0]: names[0]
+        for bare, names in absent.items()
+        if len(names) == len(others[bare]) == 1 and bare not in raw.repeated
+    }
+    return replace(raw, frame=raw.frame.rename(known)) if known else raw
+
+
+def _known_levels(how: Reading, target: str | None) -> dict[str, Collection[str]]:
+    """Return the values of columns that are no missing values, however they are spelt."""
+    found = {} if how.trained is None else dict(how.trained.levels)
+    if target is not None:
+        found[target] = CLASS_WORDS.union(found.get(target, ()))
+    return found
+
+
+def _without_missing(
+    raw: RawTable, missing: Sequence[str], levels: Mapping[str, Collection[str]]
+) -> Any:
+    """Return the columns with nulls for missing values; blank cells of CSV may be a level."""
+    import polars as pl
+
+    empty = [name for name, known in levels.items() if "" in known and name in raw.frame.columns]
+    filled = [pl.col(name).fill_null("") for name in empty if raw.separator is not None]
+    return without_markers(raw.frame.with_columns(filled), missing, levels)
 
 
 def _check_roles(raw: RawTable, name: str, roles: Roles, how: Reading) -> None:

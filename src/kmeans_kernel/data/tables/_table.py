@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -34,11 +34,13 @@ class Notation:
     decimal : the decimal mark of columns, "point" or "comma"
     dates : the order of day and month of columns, "day-first" or "month-first"
     missing : texts that stood for a missing value, beside the usual ones
+    levels : values of columns of text, which are no missing values though they be spelt like them
     """
 
     decimal: Mapping[str, DecimalMark] = field(default_factory=dict)
     dates: Mapping[str, DateOrder] = field(default_factory=dict)
     missing: Sequence[str] = ()
+    levels: Mapping[str, Collection[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-# Markers in any column, as databases, statistics programs and spreadsheets write them.
-MISSING_VALUES = (
-    "", "NA", "N/A", "n/a", "#N/A", "#NA", "#N/A N/A", "<NA>", "NaN", "nan", "NAN", "-nan", "NaT",
-    "null", "Null", "NULL", "(null)", "?", "\\N", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN",
-    "#NV", "#N/D",
-)  # fmt: skip
+from kmeans_kernel.utils.missing import MISSING_VALUES
 
 # Errors of spreadsheets, such as #DIV/0!, #NAME? or the German #WERT!, and columns too narrow.
 SPREADSHEET_ERROR = r"^#(?:[¡¿]?[\p{L}/0-9]+[!?]|#+)$"
@@ -33,29 +28,54 @@ _FORMULA = r'^="([^"]*)"$'
 _BLANKS = " \t\n\r\x0b\x0c\x85\u00a0\u2009\u202f\u3000\u200b\ufeff"
 
 
-def without_markers(frame: Any, more: Sequence[str] = ()) -> Any:
+def without_markers(
+    frame: Any, more: Sequence[str] = (), levels: Mapping[str, Collection[str]] | None = None
+) -> Any:
     """Return a frame of text without spaces around values, and with nulls for missing ones.
 
     Parameters
     ----------
     frame : polars frame; columns of other types stay as they are
     more : further texts that stand for a missing value
+    levels : values of columns that stay as they are, with their spaces, though they may be a marker
+        of missing values, unless that is one of `more`
     """
     import polars as pl
 
+    known = levels or {}
     text = [name for name, dtype in frame.schema.items() if dtype == pl.String]
+    named, text = [one for one in text if one in known], [one for one in text if one not in known]
     if not more:  # most columns are numbers without any marker, which is seen faster
         text = [
             name for name, plain in zip(text, _are_plain(frame, text), strict=True) if not plain
         ]
-    markers = [*MISSING_VALUES, *(marker.strip() for marker in more)]
-    stripped = frame.with_columns(
-        pl.col(text).str.strip_chars(_BLANKS).str.replace(_FORMULA, "${1}")
-    )
-    is_missing = pl.col(text).is_in(markers) | (
-        pl.col(text).str.starts_with("#") & pl.col(text).str.contains(SPREADSHEET_ERROR)
-    )
-    return stripped.with_columns(pl.when(~is_missing).then(pl.col(text)).name.keep())
+    given = [marker.strip() for marker in more]
+    kept = [_known_or_bare(frame[name], given, known[name]) for name in named]
+    stripped = frame.with_columns(_bare(pl.col(text)))
+    is_missing = _is_missing(pl.col(text)) | pl.col(text).is_in(given)
+    return stripped.with_columns(pl.when(~is_missing).then(pl.col(text)).name.keep(), *kept)
+
+
+def _known_or_bare(column: Any, given: Sequence[str], levels: Collection[str]) -> Any:
+    """Return a column with its levels as they are, and other values as in any column."""
+    import polars as pl
+
+    name, known = pl.col(column.name), list(levels)
+    bare = _bare(name)
+    value = pl.when(name.is_in(known)).then(name).otherwise(bare)
+    is_missing = bare.is_in(given) | (_is_missing(bare) & ~value.is_in(known))
+    return column.to_frame().select(pl.when(~is_missing).then(value)).to_series()
+
+
+def _bare(cells: Any) -> Any:
+    """Return the expression of cells without spaces around values."""
+    return cells.str.strip_chars(_BLANKS).str.replace(_FORMULA, "${1}")
+
+
+def _is_missing(cells: Any) -> Any:
+    """Return the expression of which cells are a marker of missing values in any column."""
+    is_error = cells.str.starts_with("#") & cells.str.contains(SPREADSHEET_ERROR)
+    return cells.is_in(list(MISSING_VALUES)) | is_error
 
 
 def _are_plain(frame: Any, names: Sequence[str]) -> tuple[bool, ...]:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from kmeans_kernel.data.tables._columns._missing import MISSING_VALUES, PUNCTUATION_MARKERS
+from kmeans_kernel.data.tables._columns._missing import PUNCTUATION_MARKERS
 from kmeans_kernel.data.tables._table import DataFileError
+from kmeans_kernel.utils.missing import MISSING_VALUES
 
 # Separators in use, and those that are tried where none of them fits. A blank is any white space.
 SEPARATORS, RARE_SEPARATORS = ",;\t|", " :^~\x01\x1f"
@@ -72,6 +73,7 @@ def detect_dialect(
     header : whether the first row has the names of the columns; None decides by its values
     expected : names that some columns should have
     """
+    expected = {one.strip() for one in expected}
     declared = re.match(r'\s*"?sep=([\x01-\x7e])"?[^\S\n]*\n', text)  # a line for Excel
     start = declared.end() if declared else 0
     comments = re.compile(r"(?:#[^\n]*\n|[^\S\n]*\n)*").match(text, start)
@@ -89,7 +91,7 @@ def detect_dialect(
         )
     if header is False:
         return best.dialect([f"column_{k + 1}" for k in range(best.width)], lines)
-    is_known = bool(expected) and set(expected) <= {one.strip() for one in best.names}
+    is_known = bool(expected) and expected <= {one.strip() for one in best.names}
     if header is None and not is_known and best.starts_with_values:
         names = best.split(text[start:end].strip().rpartition("\n")[2].lstrip("# "))
         if len(names) == best.width > 1:  # the last comment has the names
@@ -216,16 +218,21 @@ class _Sample:
 
 
 def read_rows(
-    text: str, separator: str, quote: str | None, escape: str | None = None
+    text: str,
+    separator: str,
+    quote: str | None,
+    escape: str | None = None,
+    *,
+    skip_blanks: bool = True,
 ) -> Iterator[list[str]]:
-    """Return the rows of a text, read leniently: blanks before values, quotation marks in them."""
+    """Return the rows of a text, read leniently: quotation marks in values, blanks before them."""
     text = text.replace("\r", " ")
     if separator == " ":
         text = re.sub(r"(?m)[ \t]+$", "", text).replace("\t", " ")
     return csv.reader(
         io.StringIO(text, newline="\n"), delimiter=separator, quotechar=quote,
         quoting=csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE, escapechar=escape,
-        skipinitialspace=True,
+        skipinitialspace=skip_blanks,
     )  # fmt: skip
 
 

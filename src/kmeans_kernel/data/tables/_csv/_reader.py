@@ -5,6 +5,7 @@ Rows are counted from 1 below the header in messages; blank lines are no rows.
 
 from __future__ import annotations
 
+import csv
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -13,7 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from kmeans_kernel.data.tables._csv._dialect import SAMPLE_BYTES, Dialect, detect_dialect, is_number
+from kmeans_kernel.data.tables._csv._dialect import (
+    SAMPLE_BYTES,
+    Dialect,
+    detect_dialect,
+    is_number,
+    read_rows,
+)
 from kmeans_kernel.data.tables._csv._records import Records, cut_records
 from kmeans_kernel.data.tables._csv._text import decode
 from kmeans_kernel.data.tables._table import DataFileError, Reading
@@ -61,8 +68,10 @@ def read_csv(content: bytes, name: str, how: Reading, expected: Collection[str] 
     dialect = detect_dialect(
         sample(text.content).decode(), name, header=how.header, expected=expected
     )
-    names, several = column_names(dialect.names)
-    frame, notes = read_records(_below(text.content, dialect.skipped_lines), dialect, name)
+    below = _below(text.content, dialect.skipped_lines)
+    written = _with_blanks(text.content[: len(text.content) - len(below)], dialect)
+    names, several = column_names(written, expected)
+    frame, notes = read_records(below, dialect, name)
     if dialect.titles:
         shown = repr(dialect.titles[0])
         notes = (f"the lines before the header of {name} were left out, the first is {shown}.",
@@ -108,6 +117,25 @@ def read_records(text: bytes, dialect: Dialect, name: str) -> tuple[Any, tuple[s
     return frame[:, :width], notes
 
 
+def _with_blanks(head: bytes, dialect: Dialect) -> Sequence[str]:
+    """Return the names of the columns with blanks in front, which the dialect is told without.
+
+    They count where a frame has both "a" and " a", as pandas reads them.
+
+    Parameters
+    ----------
+    head : the lines before the first row of values
+    """
+    last = head.removesuffix(b"\n").rpartition(b"\n")[2].decode()
+    rows = read_rows(last, dialect.separator, dialect.quote, skip_blanks=False)
+    try:
+        cells = next(rows, [])
+    except csv.Error:  # the last of several lines of names, cut within quotation marks
+        return dialect.names
+    same = list(map(bare_name, cells)) == list(map(bare_name, dialect.names))
+    return cells if same else dialect.names
+
+
 def _below(text: bytes, n_lines: int) -> bytes:
     """Return the text below its first lines."""
     end = 0
@@ -118,12 +146,18 @@ def _below(text: bytes, n_lines: int) -> bytes:
     return text[end:]
 
 
-def column_names(written: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+def column_names(
+    written: Sequence[str], expected: Collection[str] = ()
+) -> tuple[list[str], tuple[str, ...]]:
     """Return names of the columns that are all different, and those that several columns had.
 
     Column k without a name is called unnamed_k, counted from 1; the second x is called x_2.
+    Blanks at the ends of a name are left out, unless it is expected with them.
     """
-    names = [name.strip(" \t\ufeff\u00a0") or f"unnamed_{k + 1}" for k, name in enumerate(written)]
+    names = [
+        name if name.strip() and name in expected else bare_name(name) or f"unnamed_{k + 1}"
+        for k, name in enumerate(written)
+    ]
     counts, taken, found = Counter(names), set(names), []
     seen: Counter[str] = Counter()
     for name in names:
@@ -135,6 +169,11 @@ def column_names(written: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
         taken.add(unique)
         found.append(unique)
     return found, tuple(name for name, count in counts.items() if count > 1)
+
+
+def bare_name(name: str) -> str:
+    """Return the name of a column without blanks at its ends."""
+    return name.strip(" \t\ufeff\u00a0")
 
 
 def refuse_repeated_target(target: str | None, repeated: Sequence[str], name: str) -> None:
