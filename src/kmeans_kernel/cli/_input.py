@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from functools import wraps
@@ -87,9 +87,10 @@ class FileOptions:
             "--missing",
             metavar="TEXT",
             help="Text that stands for a missing value, beside empty values, NA, N/A, NaN, null, "
-            "? and the errors of spreadsheets, and among numbers -, . and words such as unknown. "
-            "May be given repeatedly. Texts that were given to fit are missing for predict and "
-            "evaluate too.",
+            "None, ? and the errors of spreadsheets, and among numbers -, . and words such as "
+            "unknown. May be given repeatedly. Texts that were given to fit are missing for "
+            "predict and evaluate too; a category of the model is missing only if it is given "
+            "here.",
         ),
     ] = field(default_factory=list)
     decimal: Annotated[
@@ -284,18 +285,47 @@ def read(
 def kinds_of(estimator: Any) -> dict[str, str] | None:
     """Return the kinds of the columns that a fitted estimator takes, None for rows without names.
 
-    The steps of a pipeline, before the classifier, take numbers.
+    In a pipeline they are those of its first step.
     """
-    from kmeans_kernel.report._inspection import classifier_of
-
     names = getattr(estimator, "feature_names_in_", None)
     if names is None:
         return None
     kinds = dict.fromkeys(map(str, names), "number")
-    for column in getattr(classifier_of(estimator), "columns_", None) or ():
+    for column in columns_of(estimator):
         if str(column.name) in kinds:
             kinds[str(column.name)] = "drop" if column.kind == "dropped" else str(column.kind)
     return kinds
+
+
+def trained_notation(estimator: Any, saved: Any, target: str | None) -> Notation:
+    """Return how the training data of a model were written, with the values that it knows.
+
+    Parameters
+    ----------
+    saved : the notation in the file of the model, None if it has none
+    target : name of the column of labels, None if there is none
+    """
+    known = {
+        str(column.name): _words(column.levels)
+        for column in columns_of(estimator)
+        if column.kind == "category"
+    }
+    if target is not None:
+        known[target] = _words(estimator.classes_.tolist())
+    levels = {name: words for name, words in known.items() if words}
+    return replace(Notation(**(saved or {})), levels=levels)
+
+
+def _words(levels: Iterable[Any]) -> frozenset[str]:
+    """Return the levels that are text."""
+    return frozenset(level for level in levels if isinstance(level, str))
+
+
+def columns_of(estimator: Any) -> tuple[Any, ...]:
+    """Return the columns that a fitted estimator takes, those of the first step of a pipeline."""
+    from kmeans_kernel.export.web._table import columns_of as columns_of_page
+
+    return columns_of_page(estimator)
 
 
 def split_pair(option: str, text: str, form: str) -> tuple[str, str]:

@@ -16,14 +16,16 @@ from kmeans_kernel.cli._input import (
     Data,
     FileOptions,
     UnlabelledOptions,
+    columns_of,
     kinds_of,
     read,
+    trained_notation,
     with_file_options,
 )
 from kmeans_kernel.cli._levels import unknown_levels
 from kmeans_kernel.cli._output import Quiet, Verbose, note, report_errors, row_bar, warn
 from kmeans_kernel.cli._target import cut_like
-from kmeans_kernel.data.tables import STANDARD_INPUT, Notation, Table
+from kmeans_kernel.data.tables import STANDARD_INPUT, Table
 from kmeans_kernel.report._evaluation import predict_all
 from kmeans_kernel.utils.files import check_writable, write_whole
 
@@ -79,7 +81,6 @@ def load_model_and_data(
 ) -> tuple[Any, Table]:
     """Load a model, and read the columns of its features."""
     from kmeans_kernel.export.model_file import load_with_notation
-    from kmeans_kernel.report._inspection import classifier_of
 
     estimator, notation = load_with_notation(model_path(model))
     kinds = kinds_of(estimator)
@@ -88,7 +89,7 @@ def load_model_and_data(
         "test",
         file,
         quiet=quiet,
-        trained=None if notation is None else Notation(**notation),
+        trained=trained_notation(estimator, notation, file.target),
         labels=labels,
         features=None if kinds is None else list(kinds),
         types=kinds,
@@ -100,7 +101,7 @@ def load_model_and_data(
         shown = ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
         warn(f"{data} has no column names; its columns are taken in the order {shown}.")
     if not quiet:
-        for told in unknown_levels(classifier_of(estimator).columns_, table.X):
+        for told in unknown_levels(columns_of(estimator), table.X):
             note(told)
     return estimator, cut_like(table, estimator.classes_)
 
