@@ -253,6 +253,106 @@ def test_the_form_has_a_control_of_its_kind_for_each_column(browser, shop):
         assert ends[used.index("shipped")].startswith("1965-")
 
 
+NUMBERS = {
+    "income": [1426172.34, 4799000.55, -2134098.77],
+    "tiny": [2.45913e-6, -2.9e-5, 1.17e-5],
+    "far": [229087975.53871, -2866509880.08093, 2858597965.69992],
+    "near": [1.7e9, 1.7e9 + 999, 1.7e9 + 500],
+    "ratio": [-0.34716823912, 0.0312, 3.01412],
+    "money": [18.5, 1234567.25, 48213.75],
+}
+
+
+@pytest.fixture(scope="module")
+def ledger(tmp_path_factory):
+    """A model of numbers of all sizes, its page, and its test rows."""
+    rng = np.random.default_rng(0)
+    first = pd.DataFrame(NUMBERS)
+    low, high = first.min(), first.max()
+    share = pd.DataFrame(rng.random((237, len(NUMBERS))), columns=first.columns)
+    others = share * (high - low) + low
+    others = others.round({"income": 2, "far": 5, "near": 0, "money": 2})
+    X = pd.concat([first, others], ignore_index=True)
+    X["kind"] = rng.choice(["a", "b"], 240)
+    y = X["income"] > rng.normal(size=240) * 1e6
+    path = tmp_path_factory.mktemp("ledger") / "ledger.html"
+    model = fitted(X, y)
+    to_web(model, path, X=X[:40], y=y[:40])
+    return model, path, X
+
+
+def test_numbers_are_rounded_and_fit_their_fields_and_exact_ones_are_predicted(browser, ledger):
+    model, path, X = ledger
+    expected = model.predict_proba(X[:40])
+    for width in (390, 1440):
+        with Opened(browser, path, viewport={"width": width, "height": 900}) as page:
+            listen(page)
+            for row in range(3):
+                page.select_option("#rows", str(row))
+                np.testing.assert_allclose(probabilities(page), expected[row], atol=NEAR)
+                cut = page.locator("#fields input[type=number]").evaluate_all(
+                    "(all) => all.filter((one) => one.scrollWidth > one.clientWidth).length"
+                )
+                assert cut == 0
+                shown = [page.input_value(f"#feature-{j}") for j in range(len(NUMBERS))]
+                assert max(map(len, shown)) <= 12
+                np.testing.assert_allclose(
+                    [float(one) for one in shown],
+                    X.loc[row, list(NUMBERS)].astype(float),
+                    rtol=1e-3,
+                )
+            assert page.get_attribute("#feature-2", "title") == str(X.loc[2, "far"])
+            assert shown[:3] == ["-2134098.77", "1.17e-5", "2858597966"]
+            page.fill("#feature-4", "3.01")  # what is edited is predicted as it is written
+            edited = X[2:3].assign(ratio=3.01)
+            np.testing.assert_allclose(
+                probabilities(page), model.predict_proba(edited)[0], atol=NEAR
+            )
+            assert page.get_attribute("#feature-4", "title") == ""
+
+
+def test_ranges_have_four_digits_or_as_many_as_tell_the_ends_apart(browser, ledger):
+    with Opened(browser, ledger[1], viewport={"width": 390, "height": 900}) as page:
+        assert page.locator("#fields .ends").all_inner_texts()[:6] == [
+            "-2.134e6 – 4.799e6",
+            "-2.9e-5 – 1.17e-5",
+            "-2.867e9 – 2.859e9",
+            "1,700,000,000 – 1,700,000,999",
+            "-0.3472 – 3.014",
+            "18.5 – 1.235e6",
+        ]
+
+
+def test_texts_of_numbers(browser):
+    page = browser.new_page()
+    page.add_script_tag(content=script_of("pictures", "columns"))
+    found = page.evaluate(
+        """() => [
+          [1426172.3, null, 4], [2.459131e-6, null, 4], [-0.0000004, 2, 4], [0, null, 4],
+          [1e9, 0, 4], [229087975.53871, 5, 4], [123456789012.25, 2, 4], [12345678.5, 2, 4],
+          [-1.23456789e15, 0, 4], [48213.27, 2, 4], [1e300, null, 4], [-999999.96, null, 4],
+        ].map(([value, decimals, digits]) => numberText(value, { decimals, digits }))"""
+    )
+    page.close()
+    assert found == [
+        "1426172", "2.459e-6", "0.00", "0", "1000000000", "229087976", "123456789012",
+        "12345678.50", "-1.235e15", "48213.27", "1e+300", "-1000000",
+    ]  # fmt: skip
+
+
+def test_wide_tables_show_that_they_scroll(browser, shop):
+    with Opened(browser, shop[1], viewport={"width": 390, "height": 844}) as page:
+        for tab, place in (("try", "#similar"), ("representatives", "#of-class-all")):
+            page.click(f"#tab-{tab}")
+            page.wait_for_selector(f"{place} .scroll.more-right")
+            faded = "(box) => getComputedStyle(box).maskImage"
+            assert page.locator(f"{place} .scroll").evaluate(faded) != "none"
+            page.locator(f"{place} .scroll").evaluate("(box) => { box.scrollLeft = 1e6; }")
+            page.wait_for_selector(f"{place} .scroll:not(.more-right)")
+        page.click("#tab-tests")
+        assert page.locator(".scroll:has(#matrix)").evaluate("(box) => box.className") == "scroll"
+
+
 def test_it_starts_with_a_typical_row(browser, shop):
     """The representative of most rows, rounded as the table is."""
     model, path, _, _ = shop

@@ -27,6 +27,19 @@ function remainder(number, divisor) {
   return left < 0 ? left + divisor : left;
 }
 
+// Letters of a number that a field of the form shows.
+const FIELD_WIDTH = 12;
+
+// Significant digits of a number that is told in short, and the most of a float64.
+const SHORT = 4;
+const MOST_DIGITS = 15;
+
+// Numbers with an exponent where they are told in short: those from LARGE on, and below SMALL. Those
+// from LARGE on have no fraction either, unless it is that of money.
+const LARGE = 1e6;
+const CENTS = 2;
+const SMALL = 1e-3;
+
 class Column {
   constructor(description) {
     Object.assign(this, { levels: [], parts: [], ...description });
@@ -88,11 +101,44 @@ function levelText(level) {
   return level === "" ? "(empty)" : String(level);
 }
 
-// A number with the decimal places of its column, or with as many digits as its range needs.
+// A number with the decimal places of its column, or with as many digits as its range needs; with
+// fewer places if it would not fit into a field. Digits before the point are never rounded away.
 function numberText(value, { decimals, digits }) {
-  if (decimals == null) return plain(value, digits);
-  const text = value.toFixed(decimals);
+  const size = Math.abs(value);
+  if (decimals == null && size > 0 && size < SMALL) return scientific(value, digits);
+  if (decimals == null && size < 10 ** digits) return plain(value, digits);
+  const most = size >= LARGE && decimals > CENTS ? 0 : decimals ?? 0;
+  const places = range(most).find((place) => value.toFixed(place).length <= FIELD_WIDTH);
+  if (places === undefined) return scientific(value, Math.max(digits, SHORT));
+  const text = value.toFixed(places);
   return Number(text) === 0 ? text.replace("-", "") : text;
+}
+
+// The whole numbers from the highest down to 0.
+const range = (highest) => Array.from({ length: highest + 1 }, (_, k) => highest - k);
+
+// The ends of a range of numbers, with as few digits, from SHORT on, as tell them apart. Large numbers
+// that differ by little are told in full.
+function rangeTexts(low, high) {
+  for (let digits = SHORT; ; digits++) {
+    const texts = [low, high].map((value) => shortText(value, digits));
+    if (low === high || texts[0] !== texts[1] || digits > MOST_DIGITS) return texts;
+  }
+}
+
+// A number of few letters: with commas between thousands, and as 1.234e9 if it is large or small.
+function shortText(value, digits) {
+  const size = Math.abs(value);
+  const isLarge = size >= LARGE && (digits === SHORT || size >= 10 ** MOST_DIGITS);
+  if (isLarge || (size > 0 && size < SMALL)) return scientific(value, digits);
+  const rounded = size >= 10 ** digits ? Math.round(value) : Number(value.toPrecision(digits));
+  return rounded.toLocaleString("en", { maximumFractionDigits: MOST_DIGITS });
+}
+
+// A number as 1.234e9, without zeros at the end of its digits.
+function scientific(value, digits) {
+  const [factor, power] = value.toExponential(digits - 1).split("e").map(Number);
+  return `${factor}e${power}`;
 }
 
 function dateText(seconds, withTime) {

@@ -65,8 +65,10 @@ class Fields {
 // The range of the training rows, as a hint.
 function endsOf(column) {
   const [low, high] = [column.minimum ?? column.low, column.maximum ?? column.high];
-  const text = (value) => (column.kind === "date" ? dateText(value, false) : column.textOf(value));
-  return low == null || high == null ? "" : `${text(low)} – ${text(high)}`;
+  if (low == null || high == null) return "";
+  const texts = column.kind === "date"
+    ? [low, high].map((value) => dateText(value, false)) : rangeTexts(low, high);
+  return texts.join(" – ");
 }
 
 const CONTROLS = {
@@ -76,20 +78,30 @@ const CONTROLS = {
   date: dateControl,
 };
 
-// A number field and a slider.
+// A number field and a slider. The field shows a number rounded as its column is, and its title all.
 function numberControl(column, id, changed, takesMissing) {
   const { low, high, step, decimals } = column;
   const number = element("input", {
     id, type: "number", step: decimals == null ? "any" : 10 ** -decimals,
     placeholder: takesMissing ? "missing" : null });
   const slider = element("input", {
-    type: "range", min: low, max: high, step, "aria-label": `${column.name}, from ${low} to ${high}` });
-  number.addEventListener("input", () => { slider.value = number.value; changed(); });
-  slider.addEventListener("input", () => { number.value = slider.value; changed(); });
+    type: "range", min: low, max: high, step, "aria-label": `${column.name}, from ${rangeTexts(low, high).join(" to ")}` });
+  const show = (value) => { number.value = isMissing(value) ? "" : numberText(value, column); };
+  number.addEventListener("input", () => {
+    slider.value = number.value;
+    number.title = "";
+    changed();
+  });
+  slider.addEventListener("input", () => {
+    show(slider.valueAsNumber);
+    number.title = "";
+    changed();
+  });
   return entry(number, [slider], takesMissing && column, changed, {
     read: () => valueOfEntry(number),
     write: (value) => {
-      number.value = value ?? "";
+      show(value);
+      number.title = value ?? "";
       slider.value = value ?? (low + high) / 2;
     },
   });

@@ -61,7 +61,8 @@ class Representatives {
       ...valueCells(this.columns, this.valuesOf(q), row)));
     if (row) {
       rows.unshift(element("tr", { class: "own" },
-        element("th", { class: "lead", scope: "row", colspan: head.length }, "this row"),
+        element("th", { class: "lead", scope: "row" }, "this row"),
+        element("th", { colspan: head.length - 1 }),
         ...valueCells(this.columns, row)));
     }
     return tableOf("Representatives", this.columns, head, rows);
@@ -106,12 +107,26 @@ function tableOf(name, columns, head, rows) {
   const names = columns.filter((column) => column.kind !== "dropped").map((column) =>
     element("th", { scope: "col", class: column.kind === "number" ? null : "words",
       title: column.name }, column.name));
-  return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": name },
+  return scrolling(element("div", {
+    class: "scroll", tabindex: "0", role: "region", "aria-label": name },
     element("table", { class: "rows" },
       element("thead", {}, element("tr", {}, ...head.map((one, k) =>
         element("th", { scope: "col", class: HEADS[one] ?? (k ? null : "lead") }, one)), ...names)),
-      element("tbody", {}, ...rows)));
+      element("tbody", {}, ...rows))));
 }
+
+// Tells by a class, from now on, whether a box can be scrolled to the right.
+function scrolling(box) {
+  box.addEventListener("scroll", () => tellMore(box), { passive: true });
+  SIZES.observe(box);
+  return box;
+}
+
+function tellMore(box) {
+  box.classList.toggle("more-right", box.scrollLeft + box.clientWidth < box.scrollWidth - 1);
+}
+
+const SIZES = new ResizeObserver((entries) => entries.forEach(({ target }) => tellMore(target)));
 
 // Fills the tab that shows the representatives of one class.
 function browseRepresentatives(representatives, facts) {

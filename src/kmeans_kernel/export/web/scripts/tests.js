@@ -35,6 +35,7 @@ class Tests {
       element("th", { scope: "row", title: this.labels[i] }, this.labels[i]),
       ...row.map((count, j) => element("td", {}, this.cell(count, i, j, worst)))));
     byId("matrix").append(element("thead", {}, head), element("tbody", {}, ...rows));
+    scrolling(byId("matrix").parentElement);
     const wrong = counts.flatMap((row, i) => row.filter((_, j) => i !== j));
     const errors = wrong.reduce((a, b) => a + b, 0);
     byId("test-note").textContent =
