@@ -8,8 +8,10 @@ import polars as pl
 import pytest
 from sklearn.pipeline import make_pipeline
 
-from kmeans_kernel.estimators import KMeansKernelClassifier, TableEncoder
+from kmeans_kernel.estimators import Column, KMeansKernelClassifier, TableEncoder
 from kmeans_kernel.export import save_model
+from kmeans_kernel.serve.protocol._values import read_cells
+from kmeans_kernel.utils.missing import MISSING_VALUES
 from tests.cli.test_commands import refuse, run, succeed
 
 N_ROWS = 120
@@ -140,3 +142,9 @@ def test_names_that_blanks_tell_apart_are_matched_exactly(tmp_path):
     )
     rows.write_text(text.replace("a,v, a,y", "a,v,b,y", 1))
     assert "has no column ' a'" in refuse("predict", model, rows)
+
+
+def test_the_server_has_the_same_markers():
+    cells = [f" {marker} " for marker in MISSING_VALUES]
+    assert read_cells(Column("a", "category", ("x",)), cells) == [None] * len(cells)
+    assert read_cells(Column("a", "category", ("None",)), ["None"]) == ["None"]
