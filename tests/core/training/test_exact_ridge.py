@@ -61,7 +61,7 @@ def test_the_search_moves_to_narrow_kernels_where_neighbours_decide():
     ridge = found.regularization * best.problem.fitted_weight
     assert ridge == pytest.approx(10.0 ** (found.power / 2))
     fewer = search_exact(best, families, 300, executor)
-    whole = fit_exact(replace(fewer, kernel=found.kernel, power=found.power), executor)
+    whole = fit_exact(replace(fewer, kernel=found.kernel, power=found.power), 10_000, executor)
     np.testing.assert_array_equal(whole.scores, found.scores)
     assert found.mean_brier < fewer.mean_brier
 

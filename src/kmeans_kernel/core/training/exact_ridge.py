@@ -50,9 +50,9 @@ def search_exact(near: Trial, families: Sequence[Kernel], most: int, executor: E
     return best
 
 
-def fit_exact(found: Trial, executor: Executor) -> Trial:
-    """Fit kernel and ridge of a trial to all training samples of its problem."""
-    return ExactProblem.of(found.problem, None, executor).fit(found.kernel, found.power)
+def fit_exact(found: Trial, most: int, executor: Executor) -> Trial:
+    """Fit kernel and ridge of a trial to at most so many training samples of its problem."""
+    return ExactProblem.of(found.problem, most, executor).fit(found.kernel, found.power)
 
 
 def _neighbours(trial: Trial) -> list[Kernel]:

@@ -101,8 +101,9 @@ _HOPELESS = 2.0
 # probabilities by more than so many standard errors, and up to so many rows.
 _CLEAR_GAIN, _MOST_EXACT_ROWS = 4.0, 12_000
 
-# The most training samples of a fold with which kernel and ridge of all rows are searched.
-_EXACT_ROWS = 1200
+# The most training samples of a fold with which kernel and ridge of all rows are searched; and with
+# which the best are tried, of tables with up to and with over `MANY_ROWS` rows.
+_EXACT_ROWS, _EXACT_FIT, _EXACT_FIT_OF_MANY = 800, 2000, 6000
 
 # Brier scores that differ by less are as good: where classes are told apart without error, tiny
 # differences may be significant.
@@ -167,7 +168,8 @@ class Halving:
         self.run.report(0.95)
         if not self._may_need_all_rows(best, len(rows)):
             return Searched(best, _joint_map(best), self._enough_landmarks(best))
-        best, is_exact = self._try_all_rows(best)
+        most = _EXACT_FIT if len(rows) < MANY_ROWS else _EXACT_FIT_OF_MANY
+        best, is_exact = self._try_all_rows(best, most)
         return Searched(best, _joint_map(best), exact=is_exact)
 
     def _sample(self, rows: TrainingRows, most: int) -> LabelledRows:
@@ -472,16 +474,16 @@ class Halving:
         is_perfect = best.mean_brier < _NOTICEABLE
         return is_open and in_time and not is_perfect and best.gain_of_neighbours() > _CLEAR_GAIN
 
-    def _try_all_rows(self, best: Trial) -> tuple[Trial, bool]:
+    def _try_all_rows(self, best: Trial, most: int) -> tuple[Trial, bool]:
         """Try exact kernel ridge regression, and return the better trial and whether it is that.
 
-        Kernel and ridge are searched on a share of the training samples.
+        Kernel and ridge are searched on a share of the training samples, and tried on `most`.
         """
         parts, executor = best.problem.parts, self.run.executor
         families = self.config.kernel if isinstance(self.config.kernel, tuple) else ()
         exact = search_exact(best, families, _EXACT_ROWS, executor)
         if any(len(train) > _EXACT_ROWS for train, _ in parts.folds):
-            exact = fit_exact(exact, executor)
+            exact = fit_exact(exact, most, executor)
         self._report([exact])
         wins = is_significantly_lower(best.brier, exact.brier, best.problem.weights)
         return (exact, True) if wins else (best, False)
