@@ -360,7 +360,8 @@ class Halving:
                 best,
                 *_rivals([trial for trial in trials if _kind(trial) != _kind(best)], [best]),
             ]
-            logistic = [one for trial in near for one in self._logistic_around(trial)]
+            around = self.run.executor.map(self._logistic_around, near)
+            logistic = [one for found in around for one in found]
             trials = logistic if self.config.loss == "logistic" else [*trials, *logistic]
         return survivors_of(trials)
 
@@ -388,16 +389,27 @@ class Halving:
         return [best if self.config.regularization is not None else problem.walk_logistic(best)]
 
     def _try_on_large(self, survivors: Sequence[Trial], large: Parts) -> list[Trial]:
-        """Try the survivors on the large problem, with the maps learned on the small one."""
-        found: list[Trial] = []
+        """Try the survivors on the large problem, with the maps learned on the small one.
+
+        Survivors with the same map share a problem; problems are worked on side by side.
+        """
+        groups: dict[tuple[int, int], list[Trial]] = {}
         for trial in survivors:
-            if found and self.run.is_out_of_time():
-                break
-            problem = self._same_map(found, trial) or self._problem(
-                large.transformed(trial.problem.parts.transform), trial.problem.scales
-            )
-            found.append(self._refine_lambda(self._try_on(problem, [trial.kernel], trial)[0]))
-        return found
+            mine = trial.problem
+            key = id(mine.parts.transform), id(mine.scales[0])
+            groups.setdefault(key, []).append(trial)
+
+        def try_group(trials: list[Trial]) -> list[Trial]:
+            if trials[0] is not survivors[0] and self.run.is_out_of_time():
+                return []
+            small = trials[0].problem
+            problem = self._problem(large.transformed(small.parts.transform), small.scales)
+            return [
+                self._refine_lambda(self._try_on(problem, [trial.kernel], trial)[0])
+                for trial in trials
+            ]
+
+        return [one for found in self.run.executor.map(try_group, groups.values()) for one in found]
 
     def _refine(self, trials: Sequence[Trial]) -> Trial:
         """Refine widths and feature scales of the best trials, and return the best."""
@@ -423,15 +435,6 @@ class Halving:
         found = best.problem.walk_logistic(best)
         self._report([found])
         return found
-
-    def _same_map(self, found: Sequence[Trial], trial: Trial) -> TrialProblem | None:
-        """Return the large problem of an earlier survivor with the same map to the sphere."""
-        mine = trial.problem
-        for problem in (other.problem for other in found):
-            same = problem.scales[0] is mine.scales[0]
-            if same and problem.parts.transform is mine.parts.transform:
-                return problem
-        return None
 
     def _try_on(self, problem: TrialProblem, kernels: Sequence[Kernel], near: Trial) -> list[Trial]:
         """Try kernels with the loss of another trial, from its regularization."""
