@@ -4,7 +4,7 @@
     python -m benchmarks.search_tried
 
 Every way is the default fit with some constants of the search or the encoding changed, on the
-development tables of experiments/tables.py and experiments/frames.py of up to 5,000 rows, with a
+development tables of experiments/tables.py and experiments/frames.py of up to 2,500 rows, with a
 split that no other figure uses. Writes
 benchmarks/results/search_tried.json, which docs/method.md tells of. The ways take turns on each
 table, so that a slow minute of the machine slows all of them.
@@ -39,7 +39,7 @@ from kmeans_kernel.report._records import run_jobs
 FILE = RESULTS / "search_tried.json"
 SEED = 3
 FRAMES = "frame: "
-MOST_ROWS = 5_000
+MOST_ROWS = 2_500
 
 Fit = Callable[[Any, Any], Any]
 

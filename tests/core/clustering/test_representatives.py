@@ -7,7 +7,12 @@ from kmeans_kernel.core.arrays.execution import SERIAL, Run
 from kmeans_kernel.core.arrays.rows import LabelledRows
 from kmeans_kernel.core.arrays.sphere import SphereMap
 from kmeans_kernel.core.clustering.assignment import nearest_sums
-from kmeans_kernel.core.clustering.representatives import NearestSums, busy_share, represent
+from kmeans_kernel.core.clustering.representatives import (
+    NearestSums,
+    _rows_to_cluster,
+    busy_share,
+    represent,
+)
 from kmeans_kernel.core.clustering.spherical_kmeans import cluster, warm_started
 from kmeans_kernel.utils.threads import ThreadExecutor
 from tests.core.training.configs import OPEN
@@ -97,6 +102,15 @@ def test_the_first_centroids_are_replaced_by_those_to_start_from(n_start, rng):
 )
 def test_the_share_of_time_that_workers_are_busy(sizes, n_workers, share):
     assert busy_share(sizes, n_workers) == pytest.approx(share)
+
+
+def test_kmeans_of_a_table_uses_fewer_rows():
+    n, rng = 3000, np.random.default_rng(0)
+    settings = replace(CONFIG, fit_on="samples")
+    drawn = _rows_to_cluster(n, settings, rng, is_table=True)
+    assert len(drawn) == 10 * settings.n_representatives
+    drawn = _rows_to_cluster(n, settings, rng, is_table=False)
+    assert len(drawn) == 50 * settings.n_representatives
 
 
 @pytest.mark.parametrize(("fit_on", "sampled"), [("samples", True), ("representatives", False)])

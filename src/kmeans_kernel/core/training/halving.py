@@ -63,7 +63,7 @@ class Sizes(NamedTuple):
 # search of one second finds better hyperparameters. Landmarks are at least some per class, and at
 # most a share of the training rows of a fold.
 MANY_ROWS = 6000
-_SIZES, _SIZES_OF_MANY = Sizes(2500, 4000, 100, 250), Sizes(4000, 8000, 200, 500)
+_SIZES, _SIZES_OF_MANY = Sizes(2500, 4000, 100, 250), Sizes(4000, 6000, 200, 400)
 _SMALL_PER_CLASS, _LARGE_PER_CLASS = 4, 12
 _SHARE_OF_ROWS = 0.3
 
@@ -103,7 +103,7 @@ _CLEAR_GAIN, _MOST_EXACT_ROWS = 4.0, 12_000
 
 # The most training samples of a fold with which kernel and ridge of all rows are searched; and with
 # which the best are tried, of tables with up to and with over `MANY_ROWS` rows.
-_EXACT_ROWS, _EXACT_FIT, _EXACT_FIT_OF_MANY = 800, 2000, 6000
+_EXACT_ROWS, _EXACT_FIT, _EXACT_FIT_OF_MANY = 800, 2000, 4500
 
 # Brier scores that differ by less are as good: where classes are told apart without error, tiny
 # differences may be significant.
