@@ -184,7 +184,10 @@ REASONS = {
         "fit_coefficients": _ORDER, "prefers_conjugate_gradients": _RULE, "calibrate": _ORDER,
         "feature_type": _RULE,
     },
-    "training.halving": {"survivors_of": _LINE, "transforms_to_try": _ORDER},
+    "training.halving": {
+        "survivors_of": _LINE, "transforms_to_try": _ORDER, "steps_pay": _LINE,
+        "without_steps": _LINE,
+    },
     "training.trials": {"kernel_at": _LINE},
     "training.model_size": {"search_size": _ORDER},
     "training.search": {

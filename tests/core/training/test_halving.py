@@ -140,6 +140,20 @@ def test_large_tables_are_searched_on_a_sample(monkeypatch):
         assert problem.parts.n_landmarks == landmarks
 
 
+@pytest.mark.parametrize(
+    ("most", "share", "kind"), [(1000, 0.9, "both"), (1000, 0.0, "standard"), (1300, 0.0, "both")]
+)
+def test_steps_must_pay_where_rows_are_many(most, share, kind, monkeypatch):
+    module = "kmeans_kernel.core.training.halving"
+    monkeypatch.setattr(f"{module}._MANY_FOR_STEPS", most)
+    monkeypatch.setattr(f"{module}._CLEARLY_LOWER", share)
+    X = np.random.default_rng(0).normal(size=(1200, 4))
+    codes = (np.floor(4 * X[:, 0]) % 2).astype(np.intp)  # abrupt changes, which steps can follow
+    transform = search(LabelledRows(X, codes, np.arange(2))).sphere_map.feature_transform
+    assert transform is not None
+    assert transform.kind == kind
+
+
 def test_folds_of_different_class_sizes_keep_their_clusters():
     """A few rows, merged with weights: the number of landmarks differs between the folds."""
     rng = np.random.default_rng(0)

@@ -105,6 +105,10 @@ _CLEAR_GAIN, _MOST_EXACT_ROWS = 4.0, 12_000
 # which the best are tried, of tables with up to and with over `MANY_ROWS` rows.
 _EXACT_ROWS, _EXACT_FIT, _EXACT_FIT_OF_MANY = 800, 2000, 4500
 
+# Steps have many features, which make the final fit several times as slow. Above so many rows they
+# must lower the loss to this share of it.
+_MANY_FOR_STEPS, _CLEARLY_LOWER = 150_000, 0.9
+
 # Brier scores that differ by less are as good: where classes are told apart without error, tiny
 # differences may be significant.
 _NOTICEABLE = 1e-3
@@ -160,6 +164,8 @@ class Halving:
         for trial in plain if self.config.feature_scales else []:
             scaled += self._scale(trial, _ROUNDS, scaled)
         self.run.report(shares[1])
+        if len(rows) > _MANY_FOR_STEPS and not steps_pay([*plain, *scaled]):
+            plain, scaled = without_steps(plain), without_steps(scaled)
         survivors = self._try_losses(plain, scaled)
         self.run.report(shares[2])
         found = survivors if small is large else self._try_on_large(survivors, large)
@@ -502,6 +508,18 @@ class Halving:
         noticeable = trial.mean_brier - best.mean_brier > _NOTICEABLE
         significant = is_significantly_lower(trial.brier, best.brier, problem.weights)
         return None if noticeable and significant else len(best.problem.folds[0].landmarks)
+
+
+def steps_pay(trials: Sequence[Trial]) -> bool:
+    """Return whether trials with steps beside the numbers lower the loss clearly, or are alone."""
+    losses = [trial.mean_loss for trial in trials]
+    simple = [trial.mean_loss for trial in without_steps(trials)]
+    return not simple or min(losses) < _CLEARLY_LOWER * min(simple)
+
+
+def without_steps(trials: Sequence[Trial]) -> list[Trial]:
+    """Return the trials whose numbers are not coded by steps."""
+    return [trial for trial in trials if _kind(trial) not in ("both", "piecewise")]
 
 
 def transforms_to_try(rows: LabelledRows, config: TrainingConfig) -> list[FeatureMap | None]:
