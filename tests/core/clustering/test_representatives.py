@@ -104,13 +104,20 @@ def test_the_share_of_time_that_workers_are_busy(sizes, n_workers, share):
     assert busy_share(sizes, n_workers) == pytest.approx(share)
 
 
-def test_kmeans_of_a_table_uses_fewer_rows():
-    n, rng = 3000, np.random.default_rng(0)
-    settings = replace(CONFIG, fit_on="samples")
-    drawn = _rows_to_cluster(n, settings, rng, is_table=True)
-    assert len(drawn) == 10 * settings.n_representatives
-    drawn = _rows_to_cluster(n, settings, rng, is_table=False)
-    assert len(drawn) == 50 * settings.n_representatives
+@pytest.mark.parametrize(
+    ("Q", "is_table", "n"),
+    [
+        (4, True, 200),
+        (4, False, 200),
+        (400, True, 5000),
+        (400, False, 20_000),
+        (1000, True, 10_000),
+    ],
+)
+def test_kmeans_of_a_table_with_many_centroids_uses_fewer_rows(Q, is_table, n):
+    settings = replace(CONFIG, fit_on="samples", n_representatives=Q)
+    drawn = _rows_to_cluster(60_000, settings, np.random.default_rng(0), is_table=is_table)
+    assert len(drawn) == n
 
 
 @pytest.mark.parametrize(("fit_on", "sampled"), [("samples", True), ("representatives", False)])
