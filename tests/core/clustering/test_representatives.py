@@ -109,7 +109,7 @@ def test_the_share_of_time_that_workers_are_busy(sizes, n_workers, share):
     [
         (4, True, 200),
         (4, False, 200),
-        (400, True, 5000),
+        (400, True, 4000),
         (400, False, 20_000),
         (1000, True, 10_000),
     ],
