@@ -170,7 +170,7 @@ REASONS = {
         "kernel_tiles": _INSIDE,
     },
     "solvers.lbfgs": {"no_pairs": _LINE},
-    "model.temperature": {"one_more": _LINE},
+    "model.temperature": {"label_smoothing": _LINE},
     "solvers.logistic": {"whitening_pays": _RULE},
     "solvers.nystrom": {
         "nugget": _RULE, "sample_size": _RULE, "sampling_pays": _RULE,

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kmeans_kernel.core.model.temperature import brier_losses, fit_temperature, one_more
+from kmeans_kernel.core.model.temperature import brier_losses, fit_temperature, label_smoothing
 from tests.reference import temperature as twin
 
 
@@ -33,9 +33,9 @@ def test_smoothing_is_the_log_loss_of_labels_spread_over_the_classes(rng):
 
 def test_perfect_scores_of_few_samples_are_not_certain():
     codes = np.arange(40) % 2
-    temperature = fit_temperature(np.eye(2)[codes], codes, np.ones(40), one_more(40))
+    temperature = fit_temperature(np.eye(2)[codes], codes, np.ones(40), label_smoothing(40))
     sure = 1 / (1 + np.exp(-1 / temperature))
-    assert sure == pytest.approx(1 - one_more(40) / 2, abs=1e-6)
+    assert sure == pytest.approx(1 - label_smoothing(40) / 2, abs=1e-6)
 
 
 def test_temperature_of_perfect_scores_is_finite():

@@ -56,8 +56,9 @@ _MOST_COMPARED = 100
 # The lightest row of a class stands for at most this many copies.
 _SMALLEST_PART = 10
 
-# A class with fewer distinct rows than this, of weights that are alike or not, is taken for one of
-# repeated rows: combinations of few levels, of which a fold should not hold out all copies.
+# In a class of fewer distinct rows than this, with equal weights and with different ones, whole
+# weights are taken for numbers of copies: combinations of few levels, none of which a fold should
+# hold out entirely.
 _FEW_ALIKE, _FEW_DISTINCT = 10, 100
 
 

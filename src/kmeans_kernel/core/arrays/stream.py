@@ -280,8 +280,8 @@ class RowStream:
         return replace(self, sphere_map=sphere_map)
 
     def with_columns(self, order: IntArray) -> RowStream:
-        """Return the rows with their columns in another order."""
-        return replace(self, order=order if self.order is None else self.order[order])
+        """Return the rows with their columns in another order than they came in."""
+        return replace(self, order=order)
 
     @property
     def is_sparse(self) -> bool:

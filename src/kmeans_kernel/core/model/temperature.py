@@ -31,8 +31,7 @@ def fit_temperature(
     scores : (n, K) scores of held-out samples
     codes : (n,) positions of their classes
     weights : (n,) sample weights
-    smoothing : share of each label that is spread evenly over all classes; `one_more` has the
-        share for probabilities that are told to the user
+    smoothing : label smoothing, the share of each label that is spread evenly over all classes
     """
     shares = weights / weights.sum()
     scores = scores - scores.max(axis=1, keepdims=True)
@@ -57,11 +56,11 @@ def fit_temperature(
     return 1.0 / beta
 
 
-def one_more(n: int) -> float:
-    """Return the smoothing of n samples as if there were one more, of any class.
+def label_smoothing(n: int) -> float:
+    """Return the label smoothing of n held-out samples: that of one more sample of unknown class.
 
-    Without an error among the held-out samples the temperature would fall without end, and the
-    first error of the model would come with a probability of one.
+    If all held-out samples are classified correctly, the temperature with the least log-loss is
+    zero and every probability zero or one.
     """
     return 1.0 / (n + 1.0)
 

@@ -85,8 +85,8 @@ class ExactProblem:
     tried: dict[Kernel, Trial] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, problem: TrialProblem, most: int | None, executor: Executor) -> ExactProblem:
-        """Take at most so many training samples of each fold; None for all."""
+    def of(cls, problem: TrialProblem, most: int, executor: Executor) -> ExactProblem:
+        """Take at most so many training samples of each fold."""
         return cls(
             problem, executor.map(lambda fold: ExactFold.of(fold, most), problem.folds), executor
         )

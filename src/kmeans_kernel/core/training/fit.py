@@ -17,7 +17,7 @@ from kmeans_kernel.core.kernels.gram import ExactGram, gram_matrix
 from kmeans_kernel.core.kernels.kernels import Kernel, unit_rows_for
 from kmeans_kernel.core.kernels.two_triangles import TwoTriangles
 from kmeans_kernel.core.model.fitted_model import FittedModel
-from kmeans_kernel.core.model.temperature import fit_temperature, one_more
+from kmeans_kernel.core.model.temperature import fit_temperature, label_smoothing
 from kmeans_kernel.core.solvers.conjugate_gradients import (
     ACCEPTABLE,
     solve_by_conjugate_gradients,
@@ -205,4 +205,4 @@ def calibrate(solution: Solution, rows: TrainingRows, run: Run) -> float:
     shares = np.array_split(np.arange(len(some)), run.executor.count)
     parts = [some.at(share) for share in shares if len(share)]
     scores = np.concatenate(run.executor.map(solution.left_out_scores, parts))
-    return fit_temperature(scores, some.codes, some.row_weights, one_more(some.n_copies))
+    return fit_temperature(scores, some.codes, some.row_weights, label_smoothing(some.n_copies))

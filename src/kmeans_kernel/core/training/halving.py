@@ -59,9 +59,9 @@ class Sizes(NamedTuple):
     large_landmarks: int
 
 
-# The sizes of the problems, below so many rows and above: where the final fit takes seconds, a
-# search of one second finds better hyperparameters. Landmarks are at least some per class, and at
-# most a share of the training rows of a fold.
+# The sizes of the problems for tables below and from `MANY_ROWS` rows: where the final fit takes
+# seconds, a search of one second finds better hyperparameters. Landmarks are at least some per
+# class, and at most a share of the training rows of a fold.
 MANY_ROWS = 6000
 _SIZES, _SIZES_OF_MANY = Sizes(2500, 4000, 100, 250), Sizes(4000, 6000, 200, 400)
 _SMALL_PER_CLASS, _LARGE_PER_CLASS = 4, 12
@@ -101,12 +101,12 @@ _HOPELESS = 2.0
 # probabilities by more than so many standard errors, and up to so many rows.
 _CLEAR_GAIN, _MOST_EXACT_ROWS = 4.0, 12_000
 
-# The most training samples of a fold with which kernel and ridge of all rows are searched; and with
-# which the best are tried, of tables with up to and with over `MANY_ROWS` rows.
+# Exact kernel ridge regression: the most training samples of a fold in the search for kernel and
+# ridge; then in the trial of the best, for tables below and from `MANY_ROWS` rows.
 _EXACT_ROWS, _EXACT_FIT, _EXACT_FIT_OF_MANY = 800, 2000, 4500
 
-# Steps have many features, which make the final fit several times as slow. Above so many rows they
-# must lower the loss to this share of it.
+# Above this number of rows, piecewise-linear encoding must lower the held-out loss to this share:
+# it has many features, which make the final fit several times as slow.
 _MANY_FOR_STEPS, _CLEARLY_LOWER = 150_000, 0.9
 
 # Brier scores that differ by less are as good: where classes are told apart without error, tiny
@@ -511,7 +511,7 @@ class Halving:
 
 
 def steps_pay(trials: Sequence[Trial]) -> bool:
-    """Return whether trials with steps beside the numbers lower the loss clearly, or are alone."""
+    """Return whether piecewise-linear encoding lowers the loss clearly, or is the only one."""
     losses = [trial.mean_loss for trial in trials]
     simple = [trial.mean_loss for trial in without_steps(trials)]
     return not simple or min(losses) < _CLEARLY_LOWER * min(simple)

@@ -32,7 +32,7 @@ from kmeans_kernel.core.arrays.sphere import SphereMap
 from kmeans_kernel.core.clustering.representatives import Representatives, represent
 from kmeans_kernel.core.kernels.kernels import Kernel
 from kmeans_kernel.core.model.agop import ENOUGH_ROWS, learn_scales
-from kmeans_kernel.core.model.temperature import brier_losses, fit_temperature, one_more
+from kmeans_kernel.core.model.temperature import brier_losses, fit_temperature, label_smoothing
 from kmeans_kernel.core.training.config import Loss, TrainingConfig
 from kmeans_kernel.core.training.cross_validation import (
     LARGE_CLUSTERS,
@@ -163,7 +163,7 @@ def tune(
         regularization,
         loss,
         _with_lift(rows, config, sphere_map),
-        fit_temperature(best.scores, best.codes, best.weights, one_more(len(best.codes))),
+        fit_temperature(best.scores, best.codes, best.weights, label_smoothing(len(best.codes))),
         best.error,
         squares=squares,
     )
@@ -184,7 +184,9 @@ def _tune_table(rows: TrainingRows, config: TrainingConfig, run: Run) -> Tuned:
         regularization,
         best.loss,
         _with_lift(rows, config, searched.sphere_map),
-        fit_temperature(best.scores, problem.codes, problem.weights, one_more(problem.n_copies)),
+        fit_temperature(
+            best.scores, problem.codes, problem.weights, label_smoothing(problem.n_copies)
+        ),
         best.error,
         _enough_representatives(rows, config, searched),
         exact=searched.exact,
