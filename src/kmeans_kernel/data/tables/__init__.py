@@ -95,12 +95,7 @@ def read_table(
     ValueError
         if a kind is unknown
     """
-    for column, given in (types or {}).items():
-        if given not in KINDS:
-            raise ValueError(
-                f"the kind of column {column!r} must be one of {', '.join(map(repr, KINDS))}, got "
-                f"{given!r}."
-            )
+    _check_kinds(types or {})
     content, name = read_content(source, on_bytes)
     kind = file_format or detect_format(name, content)
     if kind in (Format.csv, Format.parquet):
@@ -112,15 +107,7 @@ def read_table(
             else read_parquet(content, name)
         )
         return table_from_raw(raw, name, roles, how, drop_missing=drop_missing)
-    if drop or id_column is not None:
-        raise DataFileError(
-            f"{name} is {kind}, whose columns have no names to leave out or to identify rows by."
-        )
-    if reading is not None and replace(reading, trained=None) != Reading():
-        raise DataFileError(
-            f"{name} is {kind}, which has no text; leave out --missing, --decimal, --dates, "
-            "--header and --encoding."
-        )
+    _refuse_options_of_columns(f"{name} is {kind}", [*drop, id_column], reading)
     try:
         if kind is Format.npz:
             X, y = read_npz(content, name, target)
@@ -138,3 +125,27 @@ def read_table(
             f"{name} has no labels; name the {where} that holds them with --target."
         )
     return table_from_arrays(X, None if labels is False else y, name, drop_missing=drop_missing)
+
+
+def _check_kinds(types: Mapping[str, str]) -> None:
+    for column, given in types.items():
+        if given not in KINDS:
+            raise ValueError(
+                f"the kind of column {column!r} must be one of {', '.join(map(repr, KINDS))}, got "
+                f"{given!r}."
+            )
+
+
+def _refuse_options_of_columns(
+    told: str, names: Sequence[str | None], reading: Reading | None
+) -> None:
+    """Raise `DataFileError` for names of columns, or for how text is read, in a file of arrays."""
+    if any(name is not None for name in names):
+        raise DataFileError(
+            f"{told}, whose columns have no names to leave out or to identify rows by."
+        )
+    if reading is not None and replace(reading, trained=None) != Reading():
+        raise DataFileError(
+            f"{told}, which has no text; leave out --missing, --decimal, --dates, --header and "
+            "--encoding."
+        )

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from kmeans_kernel.data.tables._csv._dialect import (
     SAMPLE_BYTES,
@@ -243,13 +244,24 @@ def _refuse_blank_cells(records: Records, width: int, name: str) -> None:
     wrong = np.flatnonzero(records.widths != width)
     if not len(wrong):
         return
-    row = int(wrong[0])
-    others = f" ({len(wrong)} rows differ)" if len(wrong) > 1 else ""
     raise DataFileError(
-        f"data row {row + 1} of {name} has {records.widths[row]} values between spaces, and the "
-        f"header {width} names{others}: a cell is blank, or a value has a space in it; save the "
-        "table as CSV, or write NA into blank cells and values with spaces between quotation marks."
+        f"{_first_values(records, wrong, name)} between spaces, and "
+        f"{_header_names(width, wrong, 'rows differ')}: a cell is blank, or a value has a space in "
+        "it; save the table as CSV, or write NA into blank cells and values with spaces between "
+        "quotation marks."
     )
+
+
+def _first_values(records: Records, wrong: npt.NDArray[np.intp], name: str) -> str:
+    """Return words for the first of some rows and the number of its values."""
+    row = int(wrong[0])
+    return f"data row {row + 1} of {name} has {records.widths[row]} values"
+
+
+def _header_names(width: int, wrong: npt.NDArray[np.intp], others: str) -> str:
+    """Return words for the width of the header, and for the number of rows that differ from it."""
+    more = f" ({len(wrong)} {others})" if len(wrong) > 1 else ""
+    return f"the header {width} names{more}"
 
 
 def _refuse_long_rows(frame: Any, records: Records, width: int, name: str) -> None:
@@ -261,16 +273,13 @@ def _refuse_long_rows(frame: Any, records: Records, width: int, name: str) -> No
     extra = frame[:, width:].select(
         pl.any_horizontal(pl.all().str.strip_chars().fill_null("") != "")
     ).to_series()  # fmt: skip
-    wrong = extra.arg_true()
+    wrong = extra.arg_true().to_numpy()
     if not len(wrong):
         return
-    row = int(wrong[0])
-    others = f" ({len(wrong)} rows are too long)" if len(wrong) > 1 else ""
     raise DataFileError(
-        f"data row {row + 1} of {name} has {records.widths[row]} values, "
-        f"{_shown(records.record(row))}, and the header {width} names{others}; put values that "
-        f"contain the separator {records.separator!r}, maybe as a decimal comma, between quotation "
-        "marks."
+        f"{_first_values(records, wrong, name)}, {_shown(records.record(int(wrong[0])))}, and "
+        f"{_header_names(width, wrong, 'rows are too long')}; put values that contain the "
+        f"separator {records.separator!r}, maybe as a decimal comma, between quotation marks."
     )
 
 
