@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_wine
 
-from experiments import frames, tables
+from experiments import frame_tables, frames, tables
 from kmeans_kernel.report import _records as records
 
 
@@ -32,16 +32,16 @@ def people():
 def test_sides_do_not_overlap_and_agree_with_the_other_tables():
     assert set(frames.DEVELOPMENT) | set(frames.HELD_OUT) == set(frames.TABLES)
     assert not set(frames.DEVELOPMENT) & set(frames.HELD_OUT)
-    assert len(frames.TABLES) == sum(
-        map(len, [*frames.POOL.values(), *frames.FIXED.values()])
-    )  # no name twice
+    parts = [frame_tables.POOL, frame_tables.FIXED, frame_tables.ADDED]
+    names = [name for part in parts for side in part.values() for name in side]
+    assert len(frames.TABLES) == len(names)  # no name twice
     assert not set(frames.DEVELOPMENT) & set(tables.HELD_OUT)
     assert not (set(tables.TABLES) - set(tables.HELD_OUT)) & set(frames.HELD_OUT)
 
 
 def test_of_eight_names_three_are_for_development():
     names = ["h", "B", "a", "C", "d", "E", "f", "G", "i"]
-    assert frames.for_development(names) == ["a", "d", "G", "i"]
+    assert frame_tables.for_development(names) == ["a", "d", "G", "i"]
 
 
 def test_a_table_is_split_by_class(people, monkeypatch):
@@ -56,15 +56,15 @@ def test_a_table_is_split_by_class(people, monkeypatch):
 def test_a_frame_loses_its_target_rare_classes_and_rows_without_one(monkeypatch):
     wine = load_wine(as_frame=True).frame
     wine.loc[:2, "target"] = np.nan
-    X, y = frames.frame(wine, "target", drop=["ash"])
+    X, y = frame_tables.frame(wine, "target", drop=["ash"])
     assert "target" not in X
     assert "ash" not in X
     np.testing.assert_array_equal(np.bincount(y), [56, 71, 48])
-    _, y = frames.frame(wine, "alcohol", 4)
+    _, y = frame_tables.frame(wine, "alcohol", 4)
     assert np.bincount(y).max() - np.bincount(y).min() <= 4
-    monkeypatch.setattr(frames, "LEAST_CLASS", 50)
-    monkeypatch.setattr(frames, "MOST_ROWS", 100)
-    X, y = frames.frame(wine, "target")
+    monkeypatch.setattr(frame_tables, "LEAST_CLASS", 50)
+    monkeypatch.setattr(frame_tables, "MOST_ROWS", 100)
+    X, y = frame_tables.frame(wine, "target")
     np.testing.assert_array_equal(np.bincount(y), [44, 56])
     assert len(X) == 100
 
@@ -72,7 +72,7 @@ def test_a_frame_loses_its_target_rare_classes_and_rows_without_one(monkeypatch)
 @pytest.mark.parametrize("written", ["31-01-2020", "2020-01-31", "2020-01-31T10:00:00Z"])
 def test_dates_are_parsed(written):
     data = pd.DataFrame({"on": [written] * 20, "y": ["a", "b"] * 10})
-    X, _ = frames.frame(data, "y", dates="on")
+    X, _ = frame_tables.frame(data, "y", dates="on")
     assert (X["on"].iloc[0].day, X["on"].iloc[0].month) == (31, 1)
     days = frames.dates_to_days(X)["on"]
     assert int(days.iloc[0]) == 18_292
@@ -84,8 +84,8 @@ def test_the_header_of_a_keel_file_says_which_columns_are_words(tmp_path, monkey
         "@relation a\n@attribute Age integer[0,29]\n@attribute Kind {u, v}\n"
         f"@attribute Code{{0,1,2}}\n@attribute Class {{yes,no}}\n@data\n{rows}\n"
     )
-    monkeypatch.setattr(frames, "DATA", tmp_path)
-    X, y = frames.dat("a.dat")()
+    monkeypatch.setattr(frame_tables, "DATA", tmp_path)
+    X, y = frame_tables.dat("a.dat")()
     assert list(X) == ["Age", "Kind", "Code"]
     assert (frames.number_columns(X), frames.word_columns(X)) == (["Age"], ["Kind", "Code"])
     assert X["Kind"].isna().sum() == 15
@@ -93,7 +93,7 @@ def test_the_header_of_a_keel_file_says_which_columns_are_words(tmp_path, monkey
 
 
 def test_an_absent_file_says_what_brings_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(frames, "DATA", tmp_path)
+    monkeypatch.setattr(frame_tables, "DATA", tmp_path)
     with pytest.raises(FileNotFoundError, match="run `make frames` first"):
         frames.TABLES["german"]()
 

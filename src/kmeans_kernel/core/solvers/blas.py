@@ -23,6 +23,7 @@ from kmeans_kernel.core.arrays.matrices import Array, blocks_of
 
 # Columns at a time of which the upper triangle is set to zero.
 _TRIANGLE = 64
+_UPPER = ~np.tri(_TRIANGLE, dtype=bool)
 
 # Order up to which a triangle is inverted, and number of columns from which that pays.
 _INVERTED, _MANY_COLUMNS = 128, 32
@@ -123,7 +124,8 @@ def _clear_upper(A: Array) -> None:
     """Set the strict upper triangle of a Fortran-ordered matrix to zero, in place."""
     for columns in blocks_of(len(A), _TRIANGLE):
         A[: columns.start, columns] = 0.0
-        A[columns, columns] = np.tril(A[columns, columns])
+        corner = A[columns, columns]
+        np.copyto(corner, 0.0, where=_UPPER[: len(corner), : len(corner)])
 
 
 def solve_lower(lower: Array, V: Array, *, transposed: bool = False) -> Array:

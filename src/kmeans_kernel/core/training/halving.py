@@ -18,7 +18,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kmeans_kernel.core.arrays.encoding import EncodingKind, FeatureMap, learn_encoding
+from kmeans_kernel.core.arrays.encoding import (
+    ColumnEncoding,
+    EncodingKind,
+    FeatureMap,
+    learn_encoding,
+)
 from kmeans_kernel.core.arrays.events import CandidateTried
 from kmeans_kernel.core.arrays.execution import Run
 from kmeans_kernel.core.arrays.feature_transform import (
@@ -26,7 +31,7 @@ from kmeans_kernel.core.arrays.feature_transform import (
     learn_asinh,
     learn_standard,
 )
-from kmeans_kernel.core.arrays.matrices import Array, dense, is_sparse
+from kmeans_kernel.core.arrays.matrices import Array, Matrix, dense, is_sparse
 from kmeans_kernel.core.arrays.rows import (
     LabelledRows,
     TrainingRows,
@@ -64,6 +69,13 @@ class Sizes(NamedTuple):
 # class, and at most a share of the training rows of a fold.
 MANY_ROWS = 6000
 _SIZES, _SIZES_OF_MANY = Sizes(2500, 4000, 100, 250), Sizes(4000, 6000, 200, 400)
+
+# The same for tables with more than `_WIDE` features, steps not counted. A few hundred columns or
+# levels, each with a small effect, span more directions than 250 landmarks have: a table of 60
+# places with four letters each lost to a linear model.
+_WIDE = 100
+_SIZES_OF_WIDE, _SIZES_OF_MANY_WIDE = Sizes(2500, 4000, 200, 500), Sizes(4000, 6000, 300, 700)
+
 _SMALL_PER_CLASS, _LARGE_PER_CLASS = 4, 12
 _SHARE_OF_ROWS = 0.3
 
@@ -76,7 +88,7 @@ _MUCH_LARGER = 1.5
 
 # Folds: number of parts, and number of parts that are held out in turn, up to so many rows. Many
 # where rows are few, a fit is cheap and a single part would say little.
-_FOLDS = ((800, 3, 3), (1500, 3, 2), (np.inf, 4, 1))
+_FOLDS = ((400, 3, 3), (800, 3, 2), (np.inf, 4, 1))
 
 # Widths 2γ = 2ᵏ: range of k; first points for smooth kernels and for kernels with a cusp, whose
 # best γ is smaller.
@@ -148,10 +160,10 @@ class Halving:
 
     def search(self, rows: TrainingRows) -> Searched:
         """Search on a stratified sample of the rows."""
-        sizes = _SIZES if len(rows) < MANY_ROWS else _SIZES_OF_MANY
-        most = sizes.large_rows
+        most = (_SIZES if len(rows) < MANY_ROWS else _SIZES_OF_MANY).large_rows
         sample = rows.load() if len(rows) <= most else self._sample(rows, most)
         transforms = transforms_to_try(sample, self.config)
+        sizes = _sizes(len(rows), min(_n_without_steps(one, sample.X) for one in transforms))
         exact = replace(sample, X=dense(sample.X[:]).astype(np.float64, copy=False))
         small, large = self._parts(exact, sizes)
         # Shares of the time of the search: without a large problem the rest is short.
@@ -510,6 +522,21 @@ class Halving:
         return None if noticeable and significant else len(best.problem.folds[0].landmarks)
 
 
+def _sizes(n: int, n_features: int) -> Sizes:
+    """Return the sizes of the problems for a table of n rows."""
+    if n_features > _WIDE:
+        return _SIZES_OF_WIDE if n < MANY_ROWS else _SIZES_OF_MANY_WIDE
+    return _SIZES if n < MANY_ROWS else _SIZES_OF_MANY
+
+
+def _n_without_steps(transform: FeatureMap | None, X: Matrix) -> int:
+    """Return the number of features of a transform, those of steps not counted."""
+    if transform is None:
+        return int(X.shape[1])
+    steps = len(transform.step_columns) if isinstance(transform, ColumnEncoding) else 0
+    return transform.n_features - steps
+
+
 def steps_pay(trials: Sequence[Trial]) -> bool:
     """Return whether piecewise-linear encoding lowers the loss clearly, or is the only one."""
     losses = [trial.mean_loss for trial in trials]
@@ -527,7 +554,10 @@ def transforms_to_try(rows: LabelledRows, config: TrainingConfig) -> list[Featur
     if config.feature_transform is None or is_sparse(rows.X):
         return [None]
     X, weights = dense(rows.X[:]), rows.row_weights
-    return [_learn_transform(X, weights, kind, config) for kind in _kinds_to_try(X, config)]
+    found = [_learn_transform(X, weights, kind, config) for kind in _kinds_to_try(X, config)]
+    # Without numbers of more than two values all encodings are the same.
+    has_steps = isinstance(found[0], ColumnEncoding) and len(found[0].step_columns) > 0
+    return found[-1:] if _ENCODINGS[0] == getattr(found[0], "kind", None) and not has_steps else found
 
 
 def _kinds_to_try(X: Array, config: TrainingConfig) -> Sequence[EncodingKind | None]:
