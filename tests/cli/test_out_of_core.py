@@ -134,8 +134,8 @@ def test_blocks_take_a_decimal_comma_and_leave_out_rows_without_a_label(tmp_path
     found = json.loads(weighted)
     assert found["rows"] == 180
     assert found["feature_names"] == ["a"]
-    assert found["most_frequent_class"] == "v"
-    assert found["most_frequent_error"] == pytest.approx(80 / 180)
+    assert found["most_frequent_class"] == "u"  # 80 rows of weight 2, 100 of weight 1
+    assert found["most_frequent_error"] == pytest.approx(100 / 260)
 
 
 def test_rows_with_missing_values(folder, tmp_path):

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from kmeans_kernel.estimators import Column, KMeansKernelClassifier, TableEncoder
 from kmeans_kernel.export import save_model
 from kmeans_kernel.serve.protocol._values import read_cells
-from kmeans_kernel.utils.missing import MISSING_VALUES
+from kmeans_kernel.utils.words import MISSING_VALUES
 from tests.cli.test_commands import refuse, run, succeed
 
 N_ROWS = 120

@@ -112,12 +112,11 @@ def test_what_does_not_fit_the_model_is_told_at_once(fitted, tmp_path):
     )
     told = refuse("predict", model, tmp_path / "b.csv")
     assert "4 columns of" in told
-    fix = "--missing tall --missing soon --missing maybe --missing cheap"
+    fix = ["Größe=tall", "Eintritt=soon", "Aktiv=maybe", "Preis=cheap"]
     options = told.partition("; add ")[2].rstrip(".").split(" --missing ")
-    assert sorted(one.removeprefix("--missing ") for one in options) == sorted(
-        fix.replace("--missing ", "").split()
-    )
-    given = [part for word in ("tall", "soon", "maybe", "cheap") for part in ("--missing", word)]
+    options = [one.removeprefix("--missing ").strip("'") for one in options]
+    assert sorted(options) == sorted(fix)
+    given = [part for word in options for part in ("--missing", word)]
     assert len(succeed("predict", model, tmp_path / "b.csv", *given).splitlines()) == 2
 
 
@@ -127,13 +126,13 @@ def test_undecided_columns_are_settled_by_one_command(tmp_path):
     given = ["fit", tmp_path / "x.csv", "-t", "y", "-q", "5", "-o", tmp_path / "m"]
     told = refuse(*given)
     assert told.endswith(
-        "; add --missing 'x y' and add --decimal comma if '1.100' is 1100, or --decimal point if "
+        "; add --missing 'c=x y' and add --decimal comma if '1.100' is 1100, or --decimal point if "
         "it is 1.1."
     )
-    said = succeed(*given, "--missing", "x y", "--decimal", "comma")
+    said = succeed(*given, "--missing", "c=x y", "--decimal", "comma")
     assert "3 numbers: a, b, c" in said
-    said = succeed(*given, "--missing", "x y", "--decimal", "comma", "--column-type", "a=category",
-                   "--column-type", "c=drop")  # fmt: skip
+    given += ["--missing", "c=x y", "--decimal", "comma"]
+    said = succeed(*given, "--column-type", "a=category", "--column-type", "c=drop")
     assert "1 number: b" in said
     assert "1 category: a" in said
     assert "c" not in said.splitlines()[-1].replace("category", "")

@@ -143,7 +143,7 @@ def test_quantities_are_told_from_classes(labels, expected):
         ("a,b\n1,2\n", "x.csv", {"types": {"c": "category"}}, "no column 'c'"),
         ("a,b\n1,2\n", "x.csv", {"drop": ["d"]}, "no column 'd'"),
         ("y\n1\n", "x.csv", {"target": "y"}, "no column of features beside 'y'"),
-        ("a,b\n1,inf\n", "x.csv", {}, "'b' is infinite in data row 1, too .*add --missing inf"),
+        ("a,b\n1,inf\n", "x.csv", {}, "'b' is infinite in data row 1, too .*add --missing b=inf"),
         (b"\x1f\x8b\x08\0 and nothing", "x.csv.gz", {}, "not a whole gzip file"),
         (b"\x1f\x8b", "x", {}, "not a whole gzip file"),
         ("\n\n  \n", "x.csv", {}, "is empty"),

@@ -281,6 +281,9 @@ def test_absent_columns_are_named_all_at_once(server, table):
         ({"since": "2020-02-30"}, ["got '2020-02-30'"]),
         ({"since": "now"}, ["got 'now'"]),
         ({"since": ""}, ["got ''"]),
+        ({"since": 20200131}, ["'since' takes a date", "got 20200131"]),
+        ({"vip": "maybe"}, ["'vip' takes true or false", "got 'maybe'"]),
+        ({"vip": 7}, ["got 7"]),
     ],
 )  # fmt: skip
 def test_values_of_another_type_are_named_by_column(server, table, changes, words):
@@ -303,6 +306,7 @@ def test_values_of_another_type_are_named_by_column(server, table, changes, word
         ({"grade": "2"}, {"grade": 2}),
         ({"vip": "true"}, {"vip": True}),
         ({"vip": 0}, {"vip": False}),
+        ({"vip": "Ja"}, {"vip": True}),
         ({"since": "2020-01-31"}, {"since": "2020-01-31T00:00:00"}),
         ({"since": "2020-01-31T12:00+02:00"}, {"since": "2020-01-31 10:00:00Z"}),
         ({"since": 1580428800}, {"since": "2020-01-31"}),

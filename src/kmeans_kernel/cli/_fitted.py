@@ -53,11 +53,25 @@ class Fitted:
         return found if any(found.values()) else None
 
     def most_frequent(self) -> tuple[Any, float] | None:
-        """Return the class of most rows and the error of always guessing it, None if unknown."""
+        """Return the class of most rows and the error of always guessing it, None if unknown.
+
+        With weights of classes both are weighted, as the held-out error is.
+        """
+        from kmeans_kernel.utils.validation import class_factors
+
         if self.counts is None:
             return None
         classes, counts = self.counts
-        return classes.tolist()[counts.argmax()], 1.0 - float(counts.max() / counts.sum())
+        factors = class_factors("fit", self.class_weight, classes, counts.astype(np.float64))
+        weights = counts if factors is None else counts * factors
+        return classes.tolist()[weights.argmax()], 1.0 - float(weights.max() / weights.sum())
+
+    @property
+    def class_weight(self) -> Any:
+        """The weights of the classes, None for none."""
+        from kmeans_kernel.report._inspection import classifier_of
+
+        return getattr(classifier_of(self.estimator), "class_weight", None)
 
     def identifiers(self) -> list[str]:
         """Return the columns that were left out since they name the rows."""
@@ -100,7 +114,9 @@ def print_fit(
         lines = [
             f"{fitted.n_rows} rows, {len(found['classes'])} classes, "
             f"{found['representatives']} representatives; saved to {output}",
-            error_line(found["held_out_error"], most_frequent),
+            error_line(
+                found["held_out_error"], most_frequent, weighted=fitted.class_weight is not None
+            ),
             columns_line(columns),
         ]
         for line in filter(None, lines):
@@ -118,12 +134,17 @@ def identifiers_note(names: list[str]) -> str:
     )
 
 
-def error_line(held_out: float | None, most_frequent: tuple[Any, float] | None) -> str:
+def error_line(
+    held_out: float | None, most_frequent: tuple[Any, float] | None, *, weighted: bool = False
+) -> str:
     """Return the held-out error beside that of always guessing the most frequent class."""
     told = [] if held_out is None else [f"held-out error {100 * held_out:.2f} %"]
     if most_frequent is not None:
         label, error = most_frequent
-        told.append(f"always guessing {label!r}, the most frequent class: {100 * error:.2f} %")
+        what = "the class of most weight" if weighted else "the most frequent class"
+        told.append(f"always guessing {label!r}, {what}: {100 * error:.2f} %")
+    if weighted and told:
+        told.append("errors count each row by the weight of its class")
     return "; ".join(told)
 
 

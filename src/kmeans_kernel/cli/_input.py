@@ -88,9 +88,9 @@ class FileOptions:
             metavar="TEXT",
             help="Text that stands for a missing value, beside empty values, NA, N/A, NaN, null, "
             "None, ? and the errors of spreadsheets, and among numbers -, . and words such as "
-            "unknown. May be given repeatedly. Texts that were given to fit are missing for "
-            "predict and evaluate too; a category of the model is missing only if it is given "
-            "here.",
+            "unknown; COLUMN=TEXT is for one column. May be given repeatedly. Texts that were "
+            "given to fit are missing for predict and evaluate too; a category of the model is "
+            "missing only if it is given here.",
         ),
     ] = field(default_factory=list)
     decimal: Annotated[

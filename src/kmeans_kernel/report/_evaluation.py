@@ -193,13 +193,17 @@ def merge_labels(
 def match_labels(y: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return labels in the type of `classes`, or all as text if one of them is not a class.
 
-    Text is compared with text exactly. If either side is numeric or boolean, 1, "1" and "1.0" are
-    the same label, and so are True and "true".
+    Text is compared with text exactly, but for "true" and "false", which programs write in capitals
+    or not. If either side is numeric or boolean, 1, "1" and "1.0" are the same label, and so are
+    True and "true".
     """
     known = {str(label): label for label in classes.tolist()}
-    if not classes.dtype.kind == y.dtype.kind == "U":
+    are_text = classes.dtype.kind == y.dtype.kind == "U"
+    if not are_text or {str(label).lower() for label in classes.tolist()} <= {"true", "false"}:
         known |= {_canonical(label): label for label in classes.tolist()}
-    matched = [known.get(str(label), known.get(_canonical(label))) for label in y.tolist()]
+        matched = [known.get(str(label), known.get(_canonical(label))) for label in y.tolist()]
+    else:
+        matched = [known.get(str(label)) for label in y.tolist()]
     unknown = [
         str(label) for label, match in zip(y.tolist(), matched, strict=True) if match is None
     ]

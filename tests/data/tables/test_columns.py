@@ -57,7 +57,7 @@ def column(tmp_path, values, separator=",", more=None, **options):
         (["123456789012345678901234567890", "1"], "s", ["123456789012345678901234567890", "1"]),
         (["yes", "no"], "s", ["yes", "no"]),
         (["t", "f"], "s", ["t", "f"]),
-        (["12 kg", "5 kg"], "s", ["12 kg", "5 kg"]),
+        (["12 kg", "5 kg"], "i", [12, 5]),
         (["$5", "€6"], "s", ["$5", "€6"]),
         (["$5", "x"], "s", ["$5", "x"]),
         (["0x1F", "1_000"], "s", ["0x1F", "1_000"]),
@@ -233,21 +233,24 @@ def test_all_columns_with_problems_are_told_at_once(tmp_path):
     ):
         assert part in told
     options = told.partition("; add ")[2]
-    for option in ("--missing red", "--missing w1 --missing w2", "--drop mixed", "--missing 1e300",
-                   "--missing inf", "--missing soon", "--column-type many=category",
+    for option in ("--missing few=red", "--missing 'my words=w1' --missing 'my words=w2'",
+                   "--drop mixed", "--missing large=1e300", "--missing infinite=inf",
+                   "--missing dates=soon", "--missing many=w0 --missing many=w1",
                    " and add --decimal comma if '1.234' is 1234, or --decimal point"):  # fmt: skip
         assert option in options
     table = read(
         tmp_path, content, drop=["mixed"], decimal="comma", types={"many": "category"},
-        missing=["red", "w1", "w2", "1e300", "inf", "soon"],
+        missing=["few=red", "my words=w1", "w2", "large=1e300", "inf", "soon"],
     )  # fmt: skip
     assert types_of(table) == "iiiiids"
 
 
 def test_names_and_words_are_quoted_for_the_shell(tmp_path):
-    rows = "".join(f"{k};{k}\n" for k in range(40))
-    words = "".join(f"x {k};y z\n" for k in range(4))
-    with pytest.raises(DataFileError, match=r"add --column-type 'my a=category' --missing 'y z'\."):
+    rows = "".join(f"{k};{k}\n" for k in range(120))
+    words = "".join(f"x {k};y z\n" for k in range(11))
+    with pytest.raises(
+        DataFileError, match=r"add --column-type 'my a=category' --missing 'b=y z'\."
+    ):
         read(tmp_path, f"my a;b\n{rows}{words}")
 
 
@@ -271,7 +274,7 @@ def test_the_kinds_of_a_model_decide(tmp_path):
     kinds = {"zip": "category", "n": "number", "on": "date", "old": "boolean"}
     content = "on,n,extra,zip,old\n2020-01-31,unknown,?,00123,TRUE\n1.2.2020x,007,?,5,\n"
     with pytest.raises(DataFileError, match="'on' has '1.2.2020x' in data row 2, where other rows "
-                       "have dates; add --missing 1.2.2020x"):  # fmt: skip
+                       "have dates; correct the values of 'on'"):  # fmt: skip
         read(tmp_path, content, features=list(kinds), types=kinds)
     table = read(tmp_path, content, features=list(kinds), types=kinds, missing=["1.2.2020x"])
     assert table.X.columns == list(kinds)
@@ -290,7 +293,7 @@ def test_words_where_a_model_has_numbers_are_told_at_once(tmp_path):
         read(tmp_path, f"a,b,c\nx,1,\n{words}", features=list("abc"), types=kinds)
     assert str(caught.value).endswith(
         "'a' has 'x' in data row 1, where other rows have numbers, 'b' has 'w0' in data row 2, "
-        "where other rows have numbers; add --missing x and correct the values of 'b'."
+        "where other rows have numbers; add --missing a=x and correct the values of 'b'."
     )
     with pytest.raises(DataFileError, match="'a' has 'x' in data row 1, which is no number; add "):
         read(tmp_path, "a\nx\n", features=["a"], types={"a": "number"})
@@ -366,3 +369,69 @@ def test_words_that_mean_missing_are_labels_in_parquet(tmp_path):
     path = tmp_path / "x.parquet"
     pl.DataFrame({"a": [1, 2, 3], "y": ["NA", "EU", None]}).write_parquet(path)
     assert read_table(path, target="y").y.tolist() == ["NA", "EU"]
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (["10.5%"] * 20 + ["0"], [10.5] * 20 + [0.0]),
+        (["10.5 EUR"] * 20 + ["3"], [10.5] * 20 + [3.0]),
+        (["$ 12.50"] * 20 + ["$ -"], [12.5] * 20 + [0.0]),
+        (["12.5 kg", "3 kg"], [12.5, 3.0]),
+        (["1.5k", "2.5k", "3"] * 3, None),
+        (["12 Street", "5 Road", "7 Lane"], None),
+    ],
+)
+def test_a_unit_may_be_missing_from_a_few_values(written, expected, tmp_path):
+    table = column(tmp_path, written, "|")
+    if expected is None:
+        assert types_of(table) == "s"
+    else:
+        assert table.X["a"].to_list() == pytest.approx(expected)
+
+
+def test_a_bare_number_among_per_cents_may_be_a_share(tmp_path):
+    with pytest.raises(DataFileError, match="'a' has '0.5' in data row 21.*correct the values of"):
+        column(tmp_path, ["10.5%"] * 20 + ["0.5"], "|")
+
+
+@pytest.mark.parametrize("place", [0, 3, 39])
+def test_formats_of_dates_that_can_be_read_in_one_way_may_be_mixed(place, tmp_path):
+    written = ["2020-04-06"] * 40
+    written[place] = "31.12.2019"
+    table = column(tmp_path, written, "|")
+    assert types_of(table) == "d"
+    assert table.X["a"][place] == date(2019, 12, 31)
+
+
+def test_a_marker_may_be_for_one_column(tmp_path):
+    content = "a,b\n" + "1,x\n2,no\n" * 20 + "no,x\n"
+    with pytest.raises(DataFileError, match="add --missing a=no"):
+        read(tmp_path, content)
+    table = read(tmp_path, content, missing=["a=no"])
+    assert (table.X["a"].null_count(), table.X["b"].null_count()) == (1, 0)
+
+
+def test_a_row_of_units_is_to_be_deleted(tmp_path):
+    content = "a,b,c\nEUR,years,-\n" + "1,2,x\n" * 40
+    with pytest.raises(DataFileError, match="; delete data row 1, which looks like units"):
+        read(tmp_path, content)
+
+
+def test_a_rule_below_the_header_is_no_row(tmp_path):
+    assert len(read(tmp_path, "id|n|ok\n--|-|--\n1|2|x\n3|4|y\n").X) == 2
+
+
+def test_a_few_leading_zeros_are_noted(tmp_path):
+    table = column(tmp_path, [*map(str, range(1, 60)), "007"], "|")
+    assert types_of(table) == "s"
+    assert (
+        "'007' in data row 60 has leading zeros; if all are numbers, add --column-type"
+        in (table.notes[0])
+    )
+
+
+@pytest.mark.parametrize("value", ["<100", "$5.00", "1.5k", "12 EUR", "31 years"])
+def test_values_that_say_something_are_never_to_be_read_as_missing(value, tmp_path):
+    with pytest.raises(DataFileError, match="; correct the values of 'a'"):
+        column(tmp_path, [*map(str, range(40)), value], "|")

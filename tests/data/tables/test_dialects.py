@@ -36,7 +36,7 @@ READ = {
         'a,b\n"say \\"hi\\", you",1\n"x",2\n', "a b", "si", [('say "hi", you', 1), ("x", 2)], []),
     "separators escaped by backslashes": (
         "a,b\nx\\, y,1\nz,2\n", "a b", "si", [("x, y", 1), ("z", 2)], []),
-    "inches": ('a,b\n5" pipe,1\n"6, pipe",2\n', "a b", "si", [('5" pipe', 1), ("6, pipe", 2)], []),
+    "inches": ('a,b\n5" rod,1\n"6, pipe",2\n', "a b", "si", [('5" rod', 1), ("6, pipe", 2)], []),
     "quotation marks that are letters": (
         'a\tb\n"x\t1\n"y\t2\n', "a b", "si", [('"x', 1), ('"y', 2)], []),
     "line ends of Windows": ("a,b\r\n1,x\r\n2,y\r\n", "a b", "is", [(1, "x"), (2, "y")], []),
@@ -232,7 +232,7 @@ REFUSED = {
         "a,b,c\n" + "".join(f"{k},{k}.5,{k}\n" for k in range(20)) + "red,<1,\n7,blue sky,3\n", {},
         "2 columns of data.csv cannot be read as they are: 'a' has 'red' in data row 21, where "
         "other rows have numbers, 'b' has '<1' in data row 21, where other rows have numbers; add "
-        "--missing red --missing '<1' --missing 'blue sky'."),
+        "--missing a=red and correct the values of 'b'."),
     "only comments": ("# a\n# b\n", {}, "data.csv has comments and no rows."),
     "only a header": ("a,b\n", {}, "data.csv has column names and no rows."),
     "nothing": ("", {}, "data.csv is empty; it should hold rows to train on or to classify."),

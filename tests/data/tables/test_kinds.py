@@ -67,7 +67,7 @@ def test_booleans_of_a_model_may_be_written_in_other_ways(words, told, tmp_path)
 def test_other_words_are_no_booleans(tmp_path):
     assert of(tmp_path, ["TRUE", "false"], "boolean") == ([True, False], ())
     with pytest.raises(
-        DataFileError, match="'a' has 'maybe' in data row 2, .* add --missing maybe"
+        DataFileError, match="'a' has 'maybe' in data row 2, .* add --missing a=maybe"
     ):
         of(tmp_path, ["yes", "maybe"], "boolean")
     with pytest.raises(DataFileError) as caught:

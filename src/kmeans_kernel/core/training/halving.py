@@ -557,7 +557,9 @@ def transforms_to_try(rows: LabelledRows, config: TrainingConfig) -> list[Featur
     found = [_learn_transform(X, weights, kind, config) for kind in _kinds_to_try(X, config)]
     # Without numbers of more than two values all encodings are the same.
     has_steps = isinstance(found[0], ColumnEncoding) and len(found[0].step_columns) > 0
-    return found[-1:] if _ENCODINGS[0] == getattr(found[0], "kind", None) and not has_steps else found
+    return (
+        found[-1:] if _ENCODINGS[0] == getattr(found[0], "kind", None) and not has_steps else found
+    )
 
 
 def _kinds_to_try(X: Array, config: TrainingConfig) -> Sequence[EncodingKind | None]:

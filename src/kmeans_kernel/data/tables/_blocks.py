@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kmeans_kernel.data.tables._columns._marks import decimal_marks
 from kmeans_kernel.data.tables._columns._missing import without_markers
 from kmeans_kernel.data.tables._columns._numbers import Survey, is_code, plain_numbers, read_numbers
 from kmeans_kernel.data.tables._content import Format
@@ -39,6 +40,9 @@ _TEXT_AT_A_TIME, _VALUES_PER_BLOCK = 1 << 24, 1 << 22
 
 # Lines that the dialect is told from at least, however long they are.
 _FIRST_LINES = 20
+
+# Numbers whose points may be those of thousands.
+_THOUSANDS = r"^[-+]?\d{1,3}(?:\.\d{3})+$"
 
 
 class TableBlocks:
@@ -136,6 +140,7 @@ class TableBlocks:
         """Return the features of a block as Float64, and the rows to keep."""
         chosen = self.features or self._chosen(frame.columns, name)
         columns = [_as_float64(frame[column], self.reading.decimal) for column in chosen]
+        self._refuse_undecided_marks(frame.select(chosen), name)
         wrong = [k for k, column in enumerate(columns) if column is None]
         if wrong:
             raise DataFileError(_not_numbers(frame.select(chosen[k] for k in wrong), name))
@@ -148,6 +153,27 @@ class TableBlocks:
             drop_missing=self.drop_missing,
         )
         return X, rows
+
+    def _refuse_undecided_marks(self, frame: Any, name: str) -> None:
+        """Raise DataFileError for numbers that have decimals with one mark, thousands with another.
+
+        1.234 has decimals between commas; between semicolons, as in countries with a decimal comma,
+        it may have thousands.
+        """
+        import polars as pl
+
+        if self.kind is not Format.csv or self.reading.decimal or self._dialect.separator == ",":
+            return
+        found = {
+            column.name: Survey.of(column)
+            for column in frame
+            if column.dtype == pl.String and column.str.contains(_THOUSANDS).any()
+        }
+        for column in decimal_marks(found, self._dialect.separator).undecided:
+            raise DataFileError(
+                f"{column!r} of {name} may have decimals or thousands, as in "
+                f"{found[column].text.drop_nulls()[0]!r}; add --decimal comma or --decimal point."
+            )
 
     def _chosen(self, columns: Sequence[str], name: str) -> list[str]:
         """Return the names of the features: all but the target and the dropped ones."""

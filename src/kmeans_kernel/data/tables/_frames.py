@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kmeans_kernel.data.tables._columns._missing import without_markers
+from kmeans_kernel.data.tables._columns._missing import markers_in, without_markers
 from kmeans_kernel.data.tables._columns._problems import Problems
 from kmeans_kernel.data.tables._columns._types import type_columns
 from kmeans_kernel.data.tables._csv._reader import (
@@ -236,12 +236,13 @@ def _markers_of_training(
     markers = [marker for marker in usual if marker not in how.missing]
     notes = []
     for marker in markers:
-        found = [name for name in names if name in frame.columns and
-                 _has_value(frame[name], marker.strip())]  # fmt: skip
-        if found:
-            notes.append(
-                f"{marker!r} was read as a missing value in {quoted_list(found)}, as in training."
-            )
+        found = {name: text for name in names if name in frame.columns
+                 for text in markers_in(name, [marker], frame.columns)
+                 if _has_value(frame[name], text)}  # fmt: skip
+        notes += [
+            f"{text!r} was read as a missing value in {quoted_list(list(found))}, as in training."
+            for text in dict.fromkeys(found.values())
+        ]
     return markers, tuple(notes)
 
 

@@ -197,9 +197,8 @@ def labels_from_text(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def is_continuous(numbers: npt.NDArray[Any], n_rows: int | None = None) -> bool:
     """Return whether labels are measurements of a quantity, rather than names of classes.
 
-    Fractions are when there are more than 20 of them, whole numbers when there are more than 100
-    and a class has fewer than ten rows on average; in either case also when there are more than a
-    few and a class has fewer than two rows.
+    Fractions are when there are more than 20 of them, or more than a few and a class has fewer than
+    two rows on average; whole numbers when there are more than 20 and a class has fewer than ten.
 
     Parameters
     ----------
@@ -210,7 +209,7 @@ def is_continuous(numbers: npt.NDArray[Any], n_rows: int | None = None) -> bool:
     distinct = np.unique(numbers)
     count = len(distinct)
     if (distinct == np.rint(distinct)).all():
-        return (count > 100 and 10 * count > n_rows) or (count > 20 and 2 * count > n_rows)
+        return count > 20 and 10 * count > n_rows
     return count > 20 or (count > 5 and 2 * count > n_rows)
 
 

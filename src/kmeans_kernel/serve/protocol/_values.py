@@ -6,6 +6,7 @@ rows of the request nor on the requests that share its batch.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,7 +26,7 @@ from kmeans_kernel.serve.transport._errors import (
     abbreviate,
     bad_request,
 )
-from kmeans_kernel.utils.missing import MISSING_VALUES
+from kmeans_kernel.utils.words import FALSE_WORDS, MISSING_VALUES, TRUE_WORDS
 
 # Values of a column: an array of numbers or booleans, NaN where one is missing; or a list of text,
 # numbers and booleans, None where one is missing.
@@ -39,6 +40,9 @@ _MOST_COLUMNS, _MOST_LEVELS = 20, 5
 
 # The first and the last second of four-digit years, in seconds since 1970.
 _FIRST_SECOND, _LAST_SECOND = -62_135_596_800.0, 253_402_300_799.999999
+
+# A whole number such as 20200131, which is some day of 1970 in seconds, and hardly meant so.
+_COMPACT_DATE = re.compile(r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])")
 
 _EXPECTED = {
     "number": "a number",
@@ -112,6 +116,10 @@ def code_column(column: Column, values: Values) -> Array:
     if isinstance(values, np.ndarray):
         return _code_numbers(column, values)
     kinds = set(map(type, values))
+    if column.kind == "date" and int in kinds:
+        for k, value in enumerate(values):
+            if type(value) is int and _COMPACT_DATE.fullmatch(str(value)):
+                raise WrongValueError(k, value)
     if kinds <= {int, float, type(None)}:
         return _code_numbers(column, np.array(values, dtype=np.float64), _exact(values))
     codes = np.full((len(values), len(column.n_levels)), np.nan)
@@ -144,6 +152,9 @@ def _code_numbers(
     if values.dtype.kind == "b" and column.kind != "date":
         return column.code(RawColumn(column.name, "boolean", values.astype(object)))
     numbers = values.astype(np.float64)
+    if column.kind == "boolean" and (other := ~np.isin(numbers, (0, 1)) & ~np.isnan(numbers)).any():
+        first = int(other.argmax())
+        raise WrongValueError(first, values[first].item())
     low, high = (_FIRST_SECOND, _LAST_SECOND) if column.kind == "date" else (-np.inf, np.inf)
     strange = np.isinf(numbers) | (numbers < low) | (numbers > high)
     if strange.any():
@@ -155,7 +166,9 @@ def _code_numbers(
 
 
 def _code_text(column: Column, texts: list[str]) -> Array:
-    if column.kind in ("category", "boolean"):
+    if column.kind == "boolean":
+        return column.code(RawColumn(column.name, "boolean", objects(_booleans(texts))))
+    if column.kind == "category":
         return column.code(RawColumn(column.name, "category", objects(texts)))
     read = _number if column.kind == "number" else _seconds
     numbers = np.empty(len(texts))
@@ -165,6 +178,15 @@ def _code_text(column: Column, texts: list[str]) -> Array:
         except (ValueError, OverflowError):
             raise WrongValueError(k, text) from None
     return column.code(RawColumn(column.name, "number", numbers))
+
+
+def _booleans(texts: list[str]) -> list[bool]:
+    """Return words for true and false as such; WrongValueError for others."""
+    lowered = [text.strip().lower() for text in texts]
+    for k, word in enumerate(lowered):
+        if word not in TRUE_WORDS and word not in FALSE_WORDS:
+            raise WrongValueError(k, texts[k])
+    return [word in TRUE_WORDS for word in lowered]
 
 
 def _number(text: str) -> float:

@@ -7,6 +7,7 @@ by the other columns of the file.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -60,12 +61,12 @@ _TIME = (
 
 @dataclass(frozen=True, eq=False)
 class Dates:
-    """A column of text with the dates in it, all in one format, maybe with times.
+    """A column of text with the dates in it, maybe with times.
 
     Attributes
     ----------
     text : polars series of text, null where a value is missing
-    pattern : the key of the format
+    pattern : the key of the format of most values
     """
 
     text: Any
@@ -75,7 +76,7 @@ class Dates:
     def readings(self) -> dict[DateOrder, Any]:
         """The dates in each order of day and month; null where a value is none."""
         orders = ORDERS if self.has_order else ORDERS[:1]
-        return {order: _read(self.text, self.pattern, order) for order in orders}
+        return {order: _read_all(self.text, self.pattern, order) for order in orders}
 
     @cached_property
     def counts(self) -> dict[DateOrder, int]:
@@ -153,12 +154,13 @@ class Orders:
 
 
 def survey_dates(text: Any) -> Dates | None:
-    """Return the dates of a column of text, in the format of the first; None if it has none."""
+    """Return the dates of a column of text, in the format of most; None if it has none."""
+    found: Counter[str] = Counter()
     for value in text.drop_nulls().head(_LOOKED_AT):
-        for pattern in _FORMATS:
-            if re.match(pattern + r"(?!\d)", value):
-                return Dates(text, pattern)
-    return None
+        matching = (one for one in _FORMATS if re.match(one + r"(?!\d)", value))
+        found.update([next(matching, "")])
+    del found[""]
+    return Dates(text, found.most_common(1)[0][0]) if found else None
 
 
 def date_orders(
@@ -197,6 +199,25 @@ def date_orders(
 def read_dates(dates: Dates, order: DateOrder) -> Any:
     """Return the dates, as Date if none has a time, else as Datetime in UTC."""
     return dates.readings.get(order, dates.readings[ORDERS[0]])
+
+
+def _read_all(text: Any, pattern: str, order: DateOrder) -> Any:
+    """Return the dates of a format, and those of formats that can be read in one way only."""
+    import polars as pl
+
+    found = _read(text, pattern, order)
+    for other, form in _FORMATS.items():
+        if found.null_count() == text.null_count():
+            break
+        if other == pattern or ("{a}" in form and other != DOTTED):
+            continue
+        more = _read(text, other, ORDERS[0])
+        if more.null_count() == len(more):
+            continue
+        if found.dtype != more.dtype:
+            found, more = found.cast(pl.Datetime("us")), more.cast(pl.Datetime("us"))
+        found = found.zip_with(found.is_not_null(), more)
+    return found
 
 
 def _read(text: Any, pattern: str, order: DateOrder) -> Any:

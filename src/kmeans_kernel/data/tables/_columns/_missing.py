@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from kmeans_kernel.utils.missing import MISSING_VALUES
+from kmeans_kernel.utils.words import MISSING_VALUES
 
 # Errors of spreadsheets, such as #DIV/0!, #NAME? or the German #WERT!, and columns too narrow.
 SPREADSHEET_ERROR = r"^#(?:[¡¿]?[\p{L}/0-9]+[!?]|#+)$"
@@ -36,7 +36,7 @@ def without_markers(
     Parameters
     ----------
     frame : polars frame; columns of other types stay as they are
-    more : further texts that stand for a missing value
+    more : further texts that stand for a missing value: in all columns, or as COLUMN=TEXT in one
     levels : values of columns that stay as they are, with their spaces, though they may be a marker
         of missing values, unless that is one of `more`
     """
@@ -49,11 +49,25 @@ def without_markers(
         text = [
             name for name, plain in zip(text, _are_plain(frame, text), strict=True) if not plain
         ]
-    given = [marker.strip() for marker in more]
-    kept = [_known_or_bare(frame[name], given, known[name]) for name in named]
+    given = {name: markers_in(name, more, frame.columns) for name in frame.columns}
+    kept = [_known_or_bare(frame[name], given[name], known[name]) for name in named]
     stripped = frame.with_columns(_bare(pl.col(text)))
-    is_missing = _is_missing(pl.col(text)) | pl.col(text).is_in(given)
-    return stripped.with_columns(pl.when(~is_missing).then(pl.col(text)).name.keep(), *kept)
+    found = [
+        pl.when(~(_is_missing(pl.col(name)) | pl.col(name).is_in(given[name]))).then(pl.col(name))
+        for name in text
+    ]
+    return stripped.with_columns(*found, *kept)
+
+
+def markers_in(name: str, markers: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """Return the texts that stand for a missing value in a column of these columns.
+
+    A marker is the text, for all columns, or COLUMN=TEXT for one.
+    """
+    own = [marker.removeprefix(f"{name}=") for marker in markers if marker.startswith(f"{name}=")]
+    others = [f"{column}=" for column in columns]
+    general = [marker for marker in markers if not marker.startswith(tuple(others))]
+    return [marker.strip() for marker in (*own, *general)]
 
 
 def _known_or_bare(column: Any, given: Sequence[str], levels: Collection[str]) -> Any:

@@ -44,7 +44,18 @@ _UNITS = (
     r"[$€£¥₹₩₽₺₪₫₴฿%‰]|(?:US|R|A|C|NZ|HK|S)\$|USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|SEK|NOK|DKK|PLN|"
     r"CZK|BRL|MXN|ZAR|RUB|TRY|Fr\.|kr\.?|Kč|zł"
 )
-_FIRST_UNIT = re.compile(rf"[-+(]?\s*({_UNITS})\s*[-+]?[\d.,]|\d[.,]?\s*({_UNITS})\)?-?")
+# Units of measure behind a number, and any short word with a space before it.
+_MEASURES = (
+    r"(?:[kmµ]?g|t|lbs?|oz|[kcmµn]?m|mi|ft|in|[mckh]?l|gal|[kM]?W|kWh|[mk]?V|m?A|[kMG]?Hz|[kMGT]B|"
+    r"h|min|s|ms|°[CF]?|km/h|mph|m[²³2])(?![^\W\d_])|(?<=\s)[^\W\d_]{1,12}\.?"
+)
+_FIRST_UNIT = re.compile(
+    rf"^[-+(]?\s*({_UNITS})\s*[-+]?[\d.,]|\d[.,]?\s*({_UNITS}|{_MEASURES})\)?-?$"
+)
+
+# Share of the values with a digit that have the unit, from which it is one; values in which it is
+# looked for; and units that change a number, so that one without them may be another.
+_SHARE_OF_UNIT, _LOOKED_AT, _FACTORS = 0.9, 20, ("%", "‰")
 
 # Negative numbers of accounting: (5) and 5-.
 _NEGATIVES = (r"^\(([^-]*\d[.,]?)\)$", r"^([^-]*\d[.,]?)-$")
@@ -177,16 +188,30 @@ def _typed(text: Any) -> Any:
 
 
 def _without_unit(text: Any) -> Any:
-    """Return text without the currency or per cent sign that all its values with a digit have."""
-    numeric = text.filter(text.str.contains(r"\d"))
-    found = _FIRST_UNIT.search(numeric[0]) if len(numeric) else None
+    """Return text without the unit that nearly all its values with a digit have.
+
+    Other values keep what they have. A bare number among per cents may be a share, and is no number
+    here unless it is zero. Accounting writes a zero as a unit with a dash.
+    """
+    import polars as pl
+
+    numeric = text.filter(text.str.contains(r"\d").fill_null(value=False))
+    found = next(filter(None, map(_FIRST_UNIT.search, numeric.head(_LOOKED_AT))), None)
     if found is None:
         return text
     unit = re.escape(found[1] or found[2])
-    before, after = rf"^([-+(]?)\s*{unit}\s*([-+]?)", rf"\s*{unit}(\)?-?)$"
-    if numeric.str.contains(before).all():
-        return text.str.replace(before, "${1}${2}")
-    return text.str.replace(after, "${1}") if numeric.str.contains(after).all() else text
+    for pattern, bare in (
+        (rf"^([-+(]?)\s*{unit}\s*([-+]?)", "${1}${2}"), (rf"\s*{unit}(\)?-?)$", "${1}"),
+    ):  # fmt: skip
+        has = text.str.contains(pattern).fill_null(value=False)
+        if has.sum() < _SHARE_OF_UNIT * len(numeric):
+            continue
+        without = text.str.replace(pattern, bare).str.replace(r"^\s*-\s*$", "0")
+        if (found[1] or found[2]) not in _FACTORS:
+            return without
+        may_be_share = ~has & ~text.str.contains(r"^[-+]?0*[.,]?0*$").fill_null(value=True)
+        return without.zip_with(~may_be_share, pl.Series(["?"]))
+    return text
 
 
 def _without_signs(text: Any, *, is_known: bool) -> Any:

@@ -12,17 +12,14 @@ from kmeans_kernel.data.tables._columns._marks import Marks
 from kmeans_kernel.data.tables._columns._numbers import MARKS, Survey, read_numbers
 from kmeans_kernel.data.tables._table import LARGEST_NUMBER, DataFileError, DecimalMark
 
-# Most words of a column that are proposed as markers of missing values: of a column that could be
-# a category instead, and of one that cannot, since the model knows it as numbers.
-_FEW_WORDS, _MOST_WORDS = 3, 10
+# Most distinct words of a column that are proposed as markers of missing values; the largest share
+# of its values that they may be, unless they are few.
+_MOST_WORDS, _SHARE_OF_WORDS, _FEW_VALUES = 10, 0.5, 3
 
-# Values that say something, so that they are not to be read as missing: negative numbers of
-# accounting where numbers should be, and numbers where true and false should be.
-_NUMBER_OF = {
-    "number": r"^(?:[^\pL]*\([^\pL]*\d[^\pL]*\)|[^\pL]*\d-)$",
-    "date": r"^$",
-    "boolean": r"^[-+]?\d+(?:[.,]\d*)?$",
-}
+# Values that say something, so that they are not to be read as missing: numbers with a unit or a
+# bound (<100, 1.5k, 12 EUR) where numbers should be, numbers and words of true and false where
+# these should be, anything with a digit where dates should be.
+_SAYS_SOMETHING = {"number": r"^[^\pL\d]*\d", "date": r"\d", "boolean": r"\d"}
 
 # Most columns that are told of one by one.
 _MOST_TOLD = 12
@@ -38,12 +35,14 @@ class Problem:
     told : what is wrong, as a predicate
     options : options of the command line that help
     choice : two values of an option, of which the user has to choose
+    is_first_row : whether only the first row is in the way
     """
 
     column: str
     told: str
     options: tuple[str, ...] = ()
     choice: str = ""
+    is_first_row: bool = False
 
 
 class Problems:
@@ -107,8 +106,12 @@ class Problems:
             why = f"which is no {kind}" if is_first else f"where other rows have {kind}s"
             told = f"has {text[row]!r} in data row {row + 1}, {why}"
             words = text.filter(wrong)
-            says_something = words.str.contains(_NUMBER_OF[kind]).any()
-            self._add(name, told, () if says_something else self._as_missing(name, words))
+            says_something = words.str.contains(_SAYS_SOMETHING[kind]).any()
+            most = max(_FEW_VALUES, _SHARE_OF_WORDS * (len(text) - text.null_count()))
+            keep = bool(says_something) or len(words) > most
+            is_first_row = row == 0 and len(words) == 1 and not is_first
+            options = () if keep else self._as_missing(name, words)
+            self._add(name, told, options, is_first_row=is_first_row)
 
     def add_mixed_marks(self, name: str, survey: Survey) -> None:
         """Add a problem: numbers with a decimal point and ones with a comma."""
@@ -247,24 +250,42 @@ class Problems:
             f"{column[word]!r} in data row {word + 1}."
         )
 
+    def note_leading_zeros(self, column: Any, has_zeros: Any) -> None:
+        """Note a column of numbers that was read as text since a few have leading zeros."""
+        if column.name != self.ignored:
+            row = int(has_zeros.arg_max())
+            self._notes.append(
+                f"{column.name!r} was read as text, since {column[row]!r} in data row {row + 1} "
+                "has leading zeros; if all are numbers, add --column-type "
+                f"{shlex.quote(column.name + '=number')}."
+            )
+
     def _as_missing(self, name: str, words: Any) -> tuple[str, ...]:
         """Return options that read a few words as missing, else one that reads all as text."""
         distinct = words.unique(maintain_order=True).to_list()
-        if len(distinct) <= (_MOST_WORDS if self.are_fixed else _FEW_WORDS):
-            return tuple(f"--missing {shlex.quote(word)}" for word in distinct)
+        if len(distinct) <= _MOST_WORDS:
+            return tuple(f"--missing {shlex.quote(f'{name}={word}')}" for word in distinct)
         return () if self.are_fixed else (f"--column-type {shlex.quote(name + '=category')}",)
 
     def _without(self, name: str) -> tuple[str, ...]:
         return () if self.are_fixed else (f"--drop {shlex.quote(name)}",)
 
     def _add(
-        self, name: str, told: str, options: tuple[str, ...] = (), *, choice: str = ""
+        self,
+        name: str,
+        told: str,
+        options: tuple[str, ...] = (),
+        *,
+        choice: str = "",
+        is_first_row: bool = False,
     ) -> None:
         if name != self.ignored:
-            self._found.append(Problem(name, told, options, choice))
+            self._found.append(Problem(name, told, options, choice, is_first_row))
 
     def _advice(self) -> str:
         """Return the options that solve all problems, and the columns that none solves."""
+        if len(self._found) > 1 and all(one.is_first_row for one in self._found):
+            return "delete data row 1, which looks like units or more names and not like data"
         options = " ".join(dict.fromkeys(one for found in self._found for one in found.options))
         # One choice of each option: it is for all columns alike.
         choices = {one.choice.split()[0]: one.choice for one in reversed(self._found) if one.choice}

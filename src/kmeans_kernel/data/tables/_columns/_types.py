@@ -20,14 +20,14 @@ from kmeans_kernel.data.tables._columns._numbers import (
 )
 from kmeans_kernel.data.tables._columns._problems import Problems
 from kmeans_kernel.data.tables._table import DateOrder, Notation, Reading
-
-# True and false in a column that a model knows as such, in lower case.
-TRUE_WORDS = ("true", "t", "yes", "y", "1", "1.0", "wahr", "ja", "j", "vrai", "oui", "o")
-FALSE_WORDS = ("false", "f", "no", "n", "0", "0.0", "falsch", "nein", "faux", "non")
+from kmeans_kernel.utils.words import FALSE_WORDS, TRUE_WORDS
 
 # Share of the values of a column from which words beside numbers are a problem, else the column is
 # text; and the share of numbers from which text is mentioned.
 _NEARLY_ALL, _MANY = 0.9, 0.5
+
+# Share of numbers with leading zeros up to which these are mentioned: codes have more of them.
+_FEW_ZEROS = 0.05
 
 
 def type_columns(
@@ -127,6 +127,9 @@ def _look(column: Any, kind: str | None, problems: Problems) -> Any:
     if numbers is None:
         return _look_at_text(column, kind, problems)
     if kind is None and is_code(column):
+        zeros = column.str.contains(r"^[+-]?0\d+$").fill_null(value=False)
+        if 0 < zeros.sum() <= _FEW_ZEROS * len(column):
+            problems.note_leading_zeros(column, zeros)
         return column
     return numbers if numbers.dtype == pl.Int64 else Survey(column, column, numbers.fill_nan(None))
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from kmeans_kernel.data.tables._columns._missing import PUNCTUATION_MARKERS
 from kmeans_kernel.data.tables._table import DataFileError
-from kmeans_kernel.utils.missing import MISSING_VALUES
+from kmeans_kernel.utils.words import MISSING_VALUES
 
 # Separators in use, and those that are tried where none of them fits. A blank is any white space.
 SEPARATORS, RARE_SEPARATORS = ",;\t|", " :^~\x01\x1f"

@@ -34,7 +34,7 @@ _MOST_EXTRA = 1000
 
 # A line that databases and Markdown draw below the header.
 _DASHES = r"(?::?-{3,}:?|:-+:?|-+:)"
-_RULE = re.compile(rf"[\s|+,;]*{_DASHES}(?:[\s|+,;]+{_DASHES})*[\s|+,;]*")
+_RULE = re.compile(rf"[\s|+,;]*{_DASHES}(?:[\s|+,;]+{_DASHES})*[\s|+,;]*|[\s|+,;-]*--[\s|+,;-]*")
 
 # Lines without separators after the last row, such as a source, are no rows if there are so few.
 _MOST_FOOTERS = 20

@@ -1,0 +1,253 @@
+"""Attributions of a score to columns: Shapley values and integrated gradients.
+
+Both share the difference between the score of a row x and that of a baseline b among the columns,
+and add up to it. With features z after the feature transform, scales s and lift r, the cosine with
+a representative ξ is
+
+    c = (s∘z · ξ + r ξ_r) / √(‖s∘z‖² + r²),
+
+and both sums in the fraction are sums over columns. What each column adds to them is computed once,
+by a matrix product; after that a coalition of columns (Shapley) or a point of the path (integrated
+gradients) costs as many operations as there are representatives, whatever the number of features.
+
+- L. S. Shapley, "A value for n-person games", 1953; S. Lundberg and S.-I. Lee, "A unified approach
+  to interpreting model predictions", NeurIPS 2017. Exact, over all 2^G coalitions of G columns.
+- M. Sundararajan, A. Taly and Q. Yan, "Axiomatic attribution for deep networks", ICML 2017. Along
+  the straight line between the features of the baseline and those of the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import factorial
+
+import numpy as np
+
+from kmeans_kernel.core.arrays.matrices import Array, IntArray, Matrix, blocks_of, dense
+from kmeans_kernel.core.kernels.kernels import Kernel
+from kmeans_kernel.core.model.fitted_model import FittedModel
+
+# Most columns of exact Shapley values: 2^G coalitions are scored.
+MOST_SHAPLEY_COLUMNS = 10
+
+# Integrated gradients: nodes and weights of Gauss-Legendre quadrature on [0, 1]; the intervals at
+# first; the error of an interval's sum above which it is halved, relative to the sizes of the terms
+# of the score; most halvings.
+_POINTS, _GAUSS = np.polynomial.legendre.leggauss(12)
+_NODES, _WEIGHTS = (_POINTS + 1.0) / 2.0, _GAUSS / 2.0
+_INTERVALS, _TOLERANCE, _MOST_HALVINGS = 2, 1e-11, 24
+
+# Rows of a block, and entries of the largest temporary array.
+_BLOCK_ROWS, _MOST_ENTRIES = 256, 4_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class _Line:
+    """A row and the baseline before they are divided by their lengths.
+
+    Attributes
+    ----------
+    kernel : the kernel
+    coefficients : (m,) kernel coefficients of the score that is explained
+    base, change : (D,) scaled features of the baseline, and their change to those of the row
+    base_square : the squared length of the baseline, lift included
+    base_products, products : (m,) products of the baseline, lift included, and of the change with
+        the representatives
+    """
+
+    kernel: Kernel
+    coefficients: Array
+    base: Array
+    change: Array
+    base_square: float
+    base_products: Array
+    products: Array
+
+
+def _lines(
+    model: FittedModel, X: Matrix, baseline: Array, classes: IntArray
+) -> Iterator[tuple[_Line, Array]]:
+    """Yield the line of each row, with the (m, D) representatives without their lift."""
+    sphere_map = model.sphere_map
+    d = model.directions.shape[1] - (sphere_map.lift > 0)
+    directions = model.directions.astype(np.float64)
+    features, lifts = directions[:, :d], directions[:, d:].sum(axis=1) * sphere_map.lift
+    base = _scaled(model, baseline)[0]
+    base_products, base_square = features @ base + lifts, float(base @ base + sphere_map.lift**2)
+    for rows in blocks_of(X.shape[0], _BLOCK_ROWS):
+        changes = _scaled(model, X[rows]) - base
+        products = changes @ features.T
+        for change, product, k in zip(changes, products, classes[rows], strict=True):
+            yield (
+                _Line(
+                    model.kernel, model.dual_coef[:, k], base, change,
+                    base_square, base_products, product,
+                ),
+                features,
+            )  # fmt: skip
+
+
+def _scaled(model: FittedModel, X: Matrix) -> Array:
+    """Return the (n, D) features of rows times their scales."""
+    features = np.asarray(model.sphere_map.transform(dense(X)), dtype=np.float64)
+    scales = model.sphere_map.scales
+    return features if scales is None else features * scales
+
+
+def shapley_values(
+    model: FittedModel, X: Matrix, baseline: Array, classes: IntArray, columns: IntArray
+) -> Array:
+    """Return the (n, G) Shapley values of the columns of each row.
+
+    A coalition of columns has the values of the row there, and those of the baseline elsewhere. The
+    cost is 2^G kernel values for each row and representative.
+
+    Parameters
+    ----------
+    X : (n, d) rows, trusted
+    baseline : (1, d) the row that they are compared with
+    classes : (n,) position of the class whose score is explained
+    columns : (D,) column of each feature, numbered from 0 to G − 1
+    """
+    found = np.zeros((len(classes), int(columns.max()) + 1))
+    for out, (line, directions) in zip(found, _lines(model, X, baseline, classes), strict=True):
+        out[:] = _shapley(line, directions, columns)
+    return found
+
+
+def _shapley(line: _Line, directions: Array, columns: IntArray) -> Array:
+    """Return the (G,) Shapley values of one row."""
+    n_columns = int(columns.max()) + 1
+    products, squares = list[Array](), list[float]()
+    for column in range(n_columns):
+        mine = columns == column
+        change = line.change[mine]
+        products.append(directions[:, mine] @ change)
+        squares.append(float(change @ (change + 2.0 * line.base[mine])))
+    values = _coalition_scores(line, products, squares)
+    sizes = _over_coalitions(np.zeros(1, dtype=np.intp), [1] * n_columns)
+    shares = np.array([
+        factorial(k) * factorial(n_columns - k - 1) / factorial(n_columns)
+        for k in range(n_columns)
+    ])  # fmt: skip
+    coalitions, found = np.arange(len(values)), np.empty(n_columns)
+    for column in range(n_columns):
+        without = coalitions[coalitions >> column & 1 == 0]
+        gains = values[without | 1 << column] - values[without]
+        found[column] = shares[sizes[without]] @ gains
+    return found
+
+
+def _coalition_scores(line: _Line, products: list[Array], squares: list[float]) -> Array:
+    """Return the (2^G,) scores of all coalitions, without the intercept; bit g is column g."""
+    lengths = _lengths(_over_coalitions(np.array([line.base_square]), squares))
+    scores, step = np.zeros(len(lengths)), max(1, _MOST_ENTRIES // len(lengths))
+    for some in blocks_of(len(line.coefficients), step):
+        cosines = _over_coalitions(line.base_products[None, some], [one[some] for one in products])
+        cosines /= lengths[:, None]
+        scores += _kernel_values(line.kernel, cosines) @ line.coefficients[some]
+    return scores
+
+
+def _over_coalitions(base: Array, terms: list[Array] | list[float] | list[int]) -> Array:
+    """Return the sums of a base and the terms of each coalition."""
+    for term in terms:
+        base = np.concatenate([base, base + term])
+    return base
+
+
+def integrated_gradients(
+    model: FittedModel, X: Matrix, baseline: Array, classes: IntArray, columns: IntArray
+) -> Array:
+    """Return the (n, G) integrated gradients of the columns of each row.
+
+    The path is the straight line between the features of the baseline and those of the row. Its
+    intervals are halved until their sums are exact up to rounding. Parameters as those of
+    `shapley_values`.
+    """
+    n_columns = int(columns.max()) + 1
+    found = np.zeros((len(classes), n_columns))
+    for out, (line, directions) in zip(found, _lines(model, X, baseline, classes), strict=True):
+        out[:] = np.bincount(columns, _integrate(line, directions), n_columns)
+    return found
+
+
+def _integrate(line: _Line, directions: Array) -> Array:
+    """Return the (D,) integrated gradients of the features of one row.
+
+    With n the length at a point t of the path, the gradient of the score along feature i of the
+    change δ is δ_i (Σ κ'(c) a ξ_i / n − Σ κ'(c) c a (b_i + t δ_i) / n²).
+    """
+    ends = np.linspace(0.0, 1.0, _INTERVALS + 1)
+    starts, widths = ends[:-1], np.diff(ends)
+    weights, at_base, at_change = np.zeros(len(directions)), 0.0, 0.0
+    for halvings in range(_MOST_HALVINGS + 1):
+        points = (starts[:, None] + widths[:, None] * _NODES).ravel()
+        steps = (widths[:, None] * _WEIGHTS).ravel()
+        slopes, towards, lengths = _slopes(line, points)
+        done = np.ones(len(starts), dtype=bool)
+        if halvings < _MOST_HALVINGS:
+            done = _is_exact(line, starts, widths, points, steps, slopes, towards, lengths)
+        kept = np.repeat(done, len(_NODES))
+        steps, points = steps[kept], points[kept]
+        pull = steps * towards[kept] / lengths[kept] ** 2
+        weights += (steps / lengths[kept]) @ slopes[kept]
+        at_base, at_change = at_base + pull.sum(), at_change + pull @ points
+        if done.all():
+            break
+        starts, widths = starts[~done], widths[~done] / 2.0
+        starts, widths = np.concatenate([starts, starts + widths]), np.tile(widths, 2)
+    along = weights @ directions - at_base * line.base - at_change * line.change
+    return np.asarray(line.change * along)
+
+
+def _is_exact(
+    line: _Line, starts: Array, widths: Array, points: Array, steps: Array,
+    slopes: Array, towards: Array, lengths: Array,
+) -> Array:  # fmt: skip
+    """Return for each interval whether the quadrature of the slope is the change of the score."""
+    radial = line.base @ line.change + points * (line.change @ line.change)
+    slope = slopes @ line.products / lengths - towards * radial / lengths**2
+    found = (steps * slope).reshape(len(starts), -1).sum(axis=1)
+    before, after = (_terms(line, ends) for ends in (starts, starts + widths))
+    sizes = np.abs(before).sum(axis=1) + np.abs(after).sum(axis=1)
+    return np.asarray(np.abs((after - before).sum(axis=1) - found) <= _TOLERANCE * (1.0 + sizes))
+
+
+def _slopes(line: _Line, points: Array) -> tuple[Array, Array, Array]:
+    """Return (p, m) κ'(c) a, (p,) Σ κ'(c) c a and (p,) lengths at points of the path."""
+    cosines, lengths = _cosines(line, points)
+    slopes = line.kernel.derivative(cosines) * line.coefficients
+    return slopes, (slopes * cosines).sum(axis=1), lengths
+
+
+def _terms(line: _Line, points: Array) -> Array:
+    """Return the (p, m) terms of the score at points of the path."""
+    cosines, _ = _cosines(line, points)
+    return np.asarray(_kernel_values(line.kernel, cosines) * line.coefficients)
+
+
+def _cosines(line: _Line, points: Array) -> tuple[Array, Array]:
+    """Return the (p, m) cosines with the representatives, and (p,) lengths."""
+    squares = (
+        line.base_square
+        + 2.0 * points * (line.base @ line.change)
+        + points**2 * (line.change @ line.change)
+    )
+    lengths = _lengths(squares)
+    cosines = line.base_products + points[:, None] * line.products
+    cosines /= lengths[:, None]
+    return np.minimum(cosines, 1.0, out=cosines), lengths
+
+
+def _kernel_values(kernel: Kernel, cosines: Array) -> Array:
+    np.minimum(cosines, 1.0, out=cosines)
+    kernel.apply(cosines)
+    return cosines
+
+
+def _lengths(squares: Array) -> Array:
+    """Return lengths from their squares; one where there is none, whose cosines are zero."""
+    lengths = np.sqrt(np.maximum(squares, 0.0))
+    return np.where(lengths > 0, lengths, 1.0)
