@@ -103,9 +103,10 @@ WAYS: dict[str, dict[str, Any] | Fit] = {
             self.zy / self.weight - np.outer(self.z, self.y) / self.weight**2
         ),
     },
-    "fewer folds: 3 of 3 below 400 rows, 2 of 3 below 800, else 1 of 4": {
-        "halving._FOLDS": ((400, 3, 3), (800, 3, 2), (np.inf, 4, 1))
+    "more folds: 3 of 3 below 800 rows, 2 of 3 below 1500, else 1 of 4": {
+        "halving._FOLDS": ((800, 3, 3), (1500, 3, 2), (np.inf, 4, 1))
     },
+    "no more landmarks for wide tables": {"halving._WIDE": np.inf},
     "150 landmarks on the small problem": {
         "halving._SIZES": halving.Sizes(2500, 4000, 150, 250),
     },

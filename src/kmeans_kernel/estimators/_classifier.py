@@ -65,12 +65,20 @@ from kmeans_kernel.estimators._fitted_attributes import FittedAttributes
 from kmeans_kernel.estimators._parameters import config_of, deadline_of
 from kmeans_kernel.estimators._partial_fit import check_batch, continue_from, start_online
 from kmeans_kernel.estimators.columns._columns import Column, describe_columns, n_levels_of
-from kmeans_kernel.estimators.columns._table import as_table, code_table, learn_table
+from kmeans_kernel.estimators.columns._frames import is_frame
+from kmeans_kernel.estimators.columns._table import (
+    as_table,
+    code_table,
+    learn_table,
+    plain_columns,
+    refuse_repeated_names,
+)
 from kmeans_kernel.utils.files import check_writable
 from kmeans_kernel.utils.threads import threads_for
 from kmeans_kernel.utils.validation import (
     RandomState,
     as_floats,
+    check_finite,
     check_labels,
     check_rows,
     check_rows_and_labels,
@@ -394,6 +402,7 @@ class KMeansKernelClassifier(
         source = open_source(type(self).__name__, X, y, sample_weight)
         if source is not None:
             refuse_out_of_core(config)
+            self._refuse_column_types("a table in memory, not rows in blocks")
             self._fit_out_of_core(source, before, checkpoint, deadline, (callback, task))
         elif checkpoint is not None:
             raise ValueError(
@@ -597,7 +606,7 @@ class KMeansKernelClassifier(
 
     def _labelled(self, X: Any, y: Any, sample_weight: Any) -> LabelledRows:
         """Return the validated rows, equal rows merged and rows of weight zero dropped."""
-        X, y = self._rows_and_labels(X, y)
+        X, y = self._rows_and_labels(X, y, sample_weight)
         classes, codes = codes_of(y)
         check_classification_targets(y)
         weights = check_weights(self, sample_weight, X, classes, codes)
@@ -613,19 +622,31 @@ class KMeansKernelClassifier(
             )
         return LabelledRows(X, codes, classes, weights)
 
-    def _rows_and_labels(self, X: Any, y: Any) -> tuple[Matrix, Any]:
+    def _rows_and_labels(self, X: Any, y: Any, sample_weight: Any) -> tuple[Matrix, Any]:
         """Return validated rows of numbers and labels; sets what the columns are."""
+        refuse_repeated_names(self, X)
         # Without a transform rows are numbers as they come.
         table = as_table(X, self.column_types) if self._allows_nan() else None
         if table is None:
+            self._refuse_column_types("a dense table and a feature_transform other than None")
             self._columns = None
             rows, labels = check_rows_and_labels(self, X, y, allow_nan=self._allows_nan())
+            if has_missing(rows) and np.isnan(rows).all():
+                raise ValueError("X has no column to learn from: every value is missing.")
             return rows, labels
         y = check_labels(type(self).__name__, table, y)
-        self._columns, rows = learn_table(self, table, self.column_types)
+        self._columns, rows = learn_table(self, table, self.column_types, sample_weight)
         if self.verbose:
             sys.stderr.write(f"{describe_columns(self._columns)}\n")
         return rows, y
+
+    def _refuse_column_types(self, needs: str) -> None:
+        """Raise ValueError if `column_types` is given where columns are not read by their type."""
+        if self.column_types is not None:
+            raise ValueError(
+                f"The 'column_types' parameter of {type(self).__name__} needs {needs}. Set it to "
+                "None, or choose and convert the columns before fit."
+            )
 
     def _allows_nan(self) -> bool:
         return self.feature_transform is not None
@@ -745,8 +766,13 @@ class KMeansKernelClassifier(
         """Return validated rows of numbers, as the model takes them."""
         if self._columns is not None:
             return code_table(self, self._columns, X)
-        transform = self.model_.sphere_map.feature_transform
-        return check_rows(self, X, reset=False, allow_nan=transform is not None)
+        allow_nan = self.model_.sphere_map.feature_transform is not None
+        table = as_table(X) if is_frame(X) else None
+        if table is not None:  # dates and durations are no plain numbers
+            coded = code_table(self, plain_columns(self), table)
+            check_finite(type(self).__name__, coded, list(table.columns), allow_nan=allow_nan)
+            return coded
+        return check_rows(self, X, reset=False, allow_nan=allow_nan)
 
     def _scores(self, X: Any) -> Array:
         X = self._rows(X)

@@ -40,7 +40,10 @@ class FittedAttributes:
     def columns_(self) -> tuple[Column, ...]:
         """What each column of X was taken for."""
         check_is_fitted(self)
-        return plain_columns(self) if self._columns is None else self._columns
+        if self._columns is not None:
+            return self._columns
+        transform = self.model_.sphere_map.feature_transform
+        return plain_columns(self, transform if isinstance(transform, ColumnEncoding) else None)
 
     @property
     def representatives_(self) -> npt.NDArray[Any]:

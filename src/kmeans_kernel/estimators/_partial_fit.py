@@ -52,6 +52,7 @@ def check_batch(
         y = check_labels(type(estimator).__name__, X, y)
         X = code_table(estimator, estimator._columns, X)
     else:
+        estimator._refuse_column_types("fit, not partial_fit")
         X, y = check_rows_and_labels(estimator, X, y, reset=before is None)
     check_classification_targets(y)
     named = codes_of(np.asarray(y if classes is None else classes))[0]

@@ -19,6 +19,7 @@ from kmeans_kernel.serve._tables import (
     to_served_table,
     without_feature_names,
 )
+from kmeans_kernel.utils.pipelines import flatten
 
 # Model files have no versions, but the protocol requires one.
 VERSION = "1"
@@ -87,6 +88,12 @@ def to_served_model(name: str, estimator: Any) -> ServedModel:
             "only fitted classifiers with predict_proba can be served, got a "
             f"{type(estimator).__name__}."
         )
+    if hasattr(estimator, "best_estimator_") or hasattr(estimator, "calibrated_classifiers_"):
+        raise TypeError(
+            f"a {type(estimator).__name__} cannot be served, since it does not tell what its "
+            "columns are; pass best_estimator_ of a search, or the classifier itself."
+        )
+    estimator = flatten(estimator)
     names = getattr(estimator, "feature_names_in_", None)
     table, predict = to_served_table(estimator) or (None, None)
     if table is not None:

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.pipeline import Pipeline
 
-from kmeans_kernel.core.arrays.encoding import ColumnEncoding
 from kmeans_kernel.core.arrays.matrices import Array
 from kmeans_kernel.estimators._classifier import KMeansKernelClassifier
 from kmeans_kernel.estimators._patch_voting import PatchVotingClassifier
@@ -68,8 +67,7 @@ def to_served_table(estimator: Any) -> tuple[ServedTable, Predict] | None:
         return _encoded_table(estimator[0], without_feature_names(estimator[1:]))
     if not isinstance(estimator, KMeansKernelClassifier):
         return None
-    transform = estimator.model_.sphere_map.feature_transform
-    takes_missing = isinstance(transform, ColumnEncoding) and len(transform.missing_columns) > 0
+    takes_missing = estimator.model_.sphere_map.feature_transform is not None
     if estimator._columns is None and not takes_missing:
         return None
     columns = estimator.columns_

@@ -145,7 +145,7 @@ def check_labels(owner: str, X: Any, y: Any) -> Any:
 
 
 def check_known_labels(y: Any) -> Any:
-    """Return labels without the nullable types of pandas; ValueError for pandas.NA and NaT."""
+    """Return labels without the nullable types of pandas; ValueError for missing ones."""
     dtype: Any = getattr(y, "dtype", None)
     nullable = hasattr(y, "isna") and hasattr(dtype, "na_value")
     absent = np.asarray(y.isna()) if nullable else _are_unknown(y)
@@ -159,10 +159,13 @@ def check_known_labels(y: Any) -> Any:
 
 
 def _are_unknown(y: Any) -> npt.NDArray[np.bool_]:
-    """Return which labels are pandas.NA or NaT, with which NumPy cannot compare."""
-    kinds = ("NAType", "NaTType")
-    if isinstance(y, list | tuple) or getattr(getattr(y, "dtype", None), "kind", "") == "O":
-        return np.array([type(label).__name__ in kinds for label in y], dtype=bool)
+    """Return which labels are missing: None, NaN, NaT, pandas.NA, or null in polars and Arrow."""
+    if hasattr(y, "is_null") and not hasattr(y, "isna"):
+        return np.asarray(y.is_null())
+    dtype = getattr(y, "dtype", None)
+    if isinstance(y, list | tuple) or getattr(dtype, "kind", "") == "O" or hasattr(y, "cat"):
+        some = y if len(np.shape(y)) == 1 else ()
+        return np.array([is_missing(label) for label in some], dtype=bool)
     return np.zeros(1, dtype=bool)
 
 
@@ -265,6 +268,8 @@ def codes_of(y: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp
 
 def _check(estimator: Any, X: Any, *, allow_nan: bool = False, **options: Any) -> Any:
     check_collected(X)
+    if isinstance(X, np.ma.MaskedArray):
+        X = np.ma.filled(X.astype(np.float64), np.nan)
     try:
         checked = _validated(estimator, X, **options)
     except OverflowError as error:

@@ -306,7 +306,7 @@ def _learn_levels(X: Array, weights: Array, n_levels: IntArray) -> tuple[IntArra
 
 
 def _learn_missing(X: Array, weights: Array) -> tuple[IntArray, Array]:
-    """Return the columns with missing values and the frequencies of these."""
+    """Return the columns with missing and with known values, and the frequencies of missing."""
     shares = weights @ np.isnan(X) / weights.sum()
-    columns = np.flatnonzero(shares > 0)
+    columns = np.flatnonzero((shares > 0) & (shares < 1))
     return columns, np.asarray(shares[columns])

@@ -20,6 +20,9 @@ FARTHEST = float(np.sinh(_LARGEST))
 # rounding.
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
+# Width by which a constant feature is divided.
+_WIDTH_OF_CONSTANT = 1e300
+
 # Features of one unit: at least so many, and the median of their largest entries is at least this
 # share of the largest, which is more than the highest answer on a scale.
 _MANY_FEATURES, _SIMILAR_RANGE, _LARGEST_ANSWER = 16, 0.5, 10
@@ -142,11 +145,11 @@ class FeatureMoments:
     def standard_transform(self) -> FeatureTransform:
         """Return the transform to mean zero and variance one.
 
-        A feature that is constant up to rounding gets a width of one, so that its rounding is not
-        magnified.
+        A feature that is constant up to rounding says nothing: its width is so large that it is
+        zero for any row, whatever comes later.
         """
         constant = self.deviations <= _ROUNDING * self.largest
-        widths = np.where(constant, 1.0, self.deviations)
+        widths = np.where(constant, _WIDTH_OF_CONSTANT, self.deviations)
         return FeatureTransform("standard", self.means.copy(), widths, np.ones(len(widths)))
 
 

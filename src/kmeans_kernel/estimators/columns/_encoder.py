@@ -18,6 +18,7 @@ from kmeans_kernel.estimators.columns._table import (
     code_table,
     learn_table,
     plain_columns,
+    refuse_repeated_names,
     rows_as_values,
 )
 from kmeans_kernel.utils.validation import check_option, check_rows
@@ -93,13 +94,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         del y
         kind = check_option(self, "numbers", "standard", "asinh", "piecewise", "both")
+        refuse_repeated_names(self, X)
         table = as_table(X, self.column_types)
         if table is None:
             self._columns = None
             coded = check_rows(self, X, reset=True, allow_nan=True, sparse=False)
             n_levels: Sequence[int] = (0,) * coded.shape[1]
         else:
-            self._columns, coded = learn_table(self, table, self.column_types)
+            self._columns, coded = learn_table(self, table, self.column_types, sample_weight)
             n_levels = n_levels_of(self._columns)
         weights = _check_sample_weight(
             sample_weight, coded, dtype=np.float64, ensure_non_negative=True
@@ -152,7 +154,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def columns_(self) -> tuple[Column, ...]:
         """What each column of X was taken for."""
         check_is_fitted(self)
-        return plain_columns(self) if self._columns is None else self._columns
+        return plain_columns(self, self._encoding) if self._columns is None else self._columns
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_encoding")

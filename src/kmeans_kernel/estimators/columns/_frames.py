@@ -6,10 +6,11 @@ No package is imported for it: a frame that is passed in has brought its package
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from functools import partial
 from numbers import Real
 from typing import Any, Literal, TypeAlias
 
@@ -25,6 +26,9 @@ from kmeans_kernel.estimators.columns._values import (
     second,
     seconds_of,
 )
+
+# Most columns that an error tells of.
+_MOST_TOLD = 12
 
 # "missing" has no value from which a type could be told.
 RawType: TypeAlias = Literal["number", "boolean", "category", "date", "missing"]
@@ -49,6 +53,17 @@ class RawColumn:
     values: npt.NDArray[Any]
     exact: npt.NDArray[Any] | None = None
 
+    def at(self, rows: npt.NDArray[Any]) -> RawColumn:
+        """Return some rows of the column."""
+        values = self.values[rows]
+        absent = self.type != "missing" and all(one is None or one != one for one in values)
+        exact = None if self.exact is None else self.exact[rows]
+        return RawColumn(self.name, "missing" if absent else self.type, values, exact)
+
+
+# The name of a column, and a function that reads it.
+Unread: TypeAlias = tuple[str, Callable[[], RawColumn]]
+
 
 def package_of(X: Any) -> str:
     """Return the package of frames that defines the type of X or a base of it, else ""."""
@@ -61,12 +76,29 @@ def is_frame(X: Any) -> bool:
     return package_of(X) in _READERS and hasattr(X, "columns") and getattr(X, "ndim", 2) == 2
 
 
-def read_columns(X: Any) -> list[RawColumn]:
-    """Return the columns of a frame or of a two-dimensional array of objects."""
+def read_columns(X: Any, dropped: Collection[str] = ()) -> list[RawColumn]:
+    """Return the columns of a frame or of a two-dimensional array of objects.
+
+    Columns that are `dropped` are not read. TypeError or ValueError names all columns that cannot
+    be read.
+    """
     reader = _READERS.get(package_of(X))
-    if reader is not None and is_frame(X):
-        return reader(X)
-    return [_of_objects(f"x{j}", X[:, j].tolist()) for j in range(X.shape[1])]
+    columns = reader(X) if reader is not None and is_frame(X) else _of_array(X)
+    found: list[RawColumn] = []
+    wrong: list[TypeError | ValueError] = []
+    for name, read in columns:
+        try:
+            unread = RawColumn(name, "missing", objects([None] * len(X)))
+            found.append(unread if name in dropped else read())
+        except (TypeError, ValueError) as error:
+            wrong.append(error)
+    if wrong:
+        raise type(wrong[0])(" ".join(dict.fromkeys(map(str, wrong[:_MOST_TOLD]))))
+    return found
+
+
+def _of_array(X: npt.NDArray[Any]) -> list[Unread]:
+    return [(f"x{j}", partial(_of_objects, f"x{j}", X[:, j].tolist())) for j in range(X.shape[1])]
 
 
 def holds_numbers_only(X: Any) -> bool:
@@ -79,8 +111,11 @@ def holds_numbers_only(X: Any) -> bool:
     return all(getattr(dtype, "kind", "O") in "iuf" for dtype in X.dtypes)
 
 
-def _of_pandas(X: Any) -> list[RawColumn]:
-    return [_of_series(str(name), X.iloc[:, j]) for j, name in enumerate(X.columns)]
+def _of_pandas(X: Any) -> list[Unread]:
+    return [
+        (str(name), partial(_of_series, str(name), X.iloc[:, j]))
+        for j, name in enumerate(X.columns)
+    ]
 
 
 def _of_series(name: str, series: Any) -> RawColumn:
@@ -105,8 +140,8 @@ def _of_series(name: str, series: Any) -> RawColumn:
     return _of_objects(name, series.astype(object).tolist())
 
 
-def _of_polars(X: Any) -> list[RawColumn]:
-    return [_of_polars_series(column) for column in X.get_columns()]
+def _of_polars(X: Any) -> list[Unread]:
+    return [(column.name, partial(_of_polars_series, column)) for column in X.get_columns()]
 
 
 def _of_polars_series(column: Any) -> RawColumn:
@@ -125,8 +160,11 @@ def _of_polars_series(column: Any) -> RawColumn:
     return _of_objects(name, column.to_list())
 
 
-def _of_arrow(X: Any) -> list[RawColumn]:
-    return [_of_arrow_column(f.name, f.type, X.column(j)) for j, f in enumerate(X.schema)]
+def _of_arrow(X: Any) -> list[Unread]:
+    return [
+        (f.name, partial(_of_arrow_column, f.name, f.type, X.column(j)))
+        for j, f in enumerate(X.schema)
+    ]
 
 
 def _of_arrow_column(name: str, dtype: Any, column: Any) -> RawColumn:
@@ -157,7 +195,7 @@ def _floats(column: Any, dtype: Any) -> Array:
     return np.asarray(numbers, dtype=np.float64)
 
 
-_READERS: dict[str, Callable[[Any], list[RawColumn]]] = {
+_READERS: dict[str, Callable[[Any], list[Unread]]] = {
     "pandas": _of_pandas,
     "polars": _of_polars,
     "pyarrow": _of_arrow,

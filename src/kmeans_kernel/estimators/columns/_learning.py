@@ -41,11 +41,23 @@ class DroppedColumnWarning(UserWarning):
 
 
 def learn_columns(
-    raws: Sequence[RawColumn], column_types: Mapping[str, str] | None, owner: str
+    raws: Sequence[RawColumn],
+    column_types: Mapping[str, str] | None,
+    owner: str,
+    weights: Array | None = None,
 ) -> tuple[Column, ...]:
-    """Return what the columns are; the ids among them are named in a warning."""
+    """Return what the columns are; the ids among them are named in a warning.
+
+    Rows of weight zero do not count, and a row of weight 2 counts as two. Weights that are not all
+    whole numbers count relative to their mean.
+    """
     types = _check_types(raws, column_types, owner)
-    columns = tuple(_learn_column(raw, types.get(raw.name)) for raw in raws)
+    if weights is not None:
+        used = weights > 0
+        raws, weights = [raw.at(used) for raw in raws], weights[used]
+        whole = bool((weights == np.rint(weights)).all())
+        weights = weights if whole or not len(weights) else weights / weights.mean()
+    columns = tuple(_learn_column(raw, types.get(raw.name), weights) for raw in raws)
     ids = [column.name for column in columns if column.reason == "id"]
     if ids:
         one = len(ids) == 1
@@ -89,7 +101,7 @@ def _check_types(
     return dict(column_types)
 
 
-def _learn_column(raw: RawColumn, given: str | None) -> Column:
+def _learn_column(raw: RawColumn, given: str | None, weights: Array | None) -> Column:
     """Return what a column is: as given, else by the type of its values."""
     if given == "drop":
         return Column(raw.name, "dropped", reason="as asked for")
@@ -105,7 +117,7 @@ def _learn_column(raw: RawColumn, given: str | None) -> Column:
                 f'leave it a category: column_types={{{raw.name!r}: "category"}}.'
             ) from None
         return _number(raw.name, values) if kind == "number" else _date(raw.name, values)
-    return _category(raw, given is not None)
+    return _category(raw, weights, given=given is not None)
 
 
 def _number(name: str, values: Array) -> Column:
@@ -153,12 +165,16 @@ def _date(name: str, seconds: Array) -> Column:
     )
 
 
-def _category(raw: RawColumn, given: bool) -> Column:
+def _category(raw: RawColumn, weights: Array | None, *, given: bool) -> Column:
     """Return a category: frequent levels have a place each, rare ones share one."""
     values = _level_keys(raw)
-    counts = Counter(value for value in values if value is not None)
-    known = sum(counts.values())
-    missing = known < len(values)
+    counts: Counter[Any] = Counter(value for value in values if value is not None)
+    missing = counts.total() < len(values)
+    if weights is not None:
+        for value, weight in zip(values, weights.tolist(), strict=True):
+            if value is not None:
+                counts[value] += weight - 1
+    known = counts.total()
     kind = "boolean" if set(map(type, counts)) == {bool} else "category"
     if not counts:
         return Column(raw.name, "dropped", reason="all missing")

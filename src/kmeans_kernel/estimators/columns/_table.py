@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import _check_feature_names, _check_n_features, _num_features
+from sklearn.utils.validation import (
+    _check_feature_names,
+    _check_n_features,
+    _check_sample_weight,
+    _num_features,
+)
 
+from kmeans_kernel.core.arrays.encoding import ColumnEncoding
 from kmeans_kernel.core.arrays.lazy import LazyRows
 from kmeans_kernel.core.arrays.matrices import Array, is_sparse
 from kmeans_kernel.estimators.columns._columns import Column, Level, code_columns
@@ -115,12 +122,20 @@ def _by_name(column_types: Any, X: Any) -> Any:
 
 
 def learn_table(
-    owner: Any, X: Any, column_types: Mapping[Any, str] | None
+    owner: Any, X: Any, column_types: Mapping[Any, str] | None, sample_weight: Any = None
 ) -> tuple[tuple[Column, ...], Array]:
     """Return the columns of a table and its numbers; set the names and the number of features."""
     _check_not_empty(owner, X)
-    raws = _raws(owner, X, reset=True)
-    columns = learn_columns(raws, _by_name(column_types, X), type(owner).__name__)
+    types = _by_name(column_types, X)
+    given = types.items() if isinstance(types, Mapping) else ()
+    unread = [name for name, kind in given if kind == "drop"]
+    raws = _raws(owner, X, reset=True, dropped=unread)
+    weights = None
+    if sample_weight is not None and np.ndim(sample_weight) == 1:
+        weights = _check_sample_weight(
+            sample_weight, raws[0].values, dtype=np.float64, ensure_non_negative=True
+        )
+    columns = learn_columns(raws, types, type(owner).__name__, weights)
     return columns, _coded(owner, columns, raws)
 
 
@@ -133,13 +148,29 @@ def code_table(owner: Any, columns: Sequence[Column], X: Any) -> Array:
             f"{type(X).__name__}. Give a frame or an array with the same columns."
         )
     _check_not_empty(owner, found)
-    return _coded(owner, columns, _raws(owner, found, reset=False))
+    dropped = [column.name for column in columns if column.kind == "dropped"]
+    return _coded(owner, columns, _raws(owner, found, reset=False, dropped=dropped))
 
 
-def _raws(owner: Any, X: Any, *, reset: bool) -> list[RawColumn]:
+def _raws(owner: Any, X: Any, *, reset: bool, dropped: Sequence[str]) -> list[RawColumn]:
+    refuse_repeated_names(owner, X)
     _check_feature_names(owner, X, reset=reset)
     _check_n_features(owner, X, reset=reset)
-    return read_columns(X)
+    return read_columns(X, dropped)
+
+
+def refuse_repeated_names(owner: Any, X: Any) -> None:
+    """Raise ValueError for a frame with several columns of one name."""
+    check_collected(X)
+    if not is_frame(X):
+        return
+    names = getattr(X, "column_names", None) or list(X.columns)
+    twice = [repr(name) for name, count in Counter(map(str, names)).items() if count > 1]
+    if twice:
+        raise ValueError(
+            f"X must have columns of different names for {type(owner).__name__}, got several of "
+            f"{', '.join(twice[:8])}. Rename them, or leave all but one out."
+        )
 
 
 def _check_not_empty(owner: Any, X: Any) -> None:
@@ -168,12 +199,16 @@ def _declared(owner: Any) -> set[str]:
     return {*map(str, keys), *(f"x{key}" for key in keys if isinstance(key, int))}
 
 
-def plain_columns(estimator: Any) -> tuple[Column, ...]:
-    """Return the columns of an estimator that was fitted to rows of numbers."""
+def plain_columns(estimator: Any, encoding: ColumnEncoding | None = None) -> tuple[Column, ...]:
+    """Return the columns of an estimator that was fitted to rows of numbers.
+
+    The encoding knows in which columns values were missing.
+    """
     names = getattr(estimator, "feature_names_in_", None)
     if names is None:
         names = [f"x{j}" for j in range(estimator.n_features_in_)]
-    return tuple(Column(str(name), "number") for name in names)
+    missing = set() if encoding is None else set(encoding.missing_columns.tolist())
+    return tuple(Column(str(name), "number", missing=j in missing) for j, name in enumerate(names))
 
 
 def rows_as_values(columns: Sequence[Column], coded: Array) -> Any:

@@ -44,6 +44,7 @@ from kmeans_kernel.export.model_file._values import (
     set_features,
     shape_of,
 )
+from kmeans_kernel.utils.pipelines import steps_of
 
 _FLOATS = ("float32", "float64")
 
@@ -72,9 +73,9 @@ def build(tree: Any, place: Place) -> Any:
 
 
 def _describe_pipeline(pipeline: Pipeline, place: Place) -> dict[str, Any]:
-    steps = [step for step in pipeline.steps if step[1] not in (None, "passthrough")]
     described = [
-        [name, describe(step, place.below(f"steps.{k}"))] for k, (name, step) in enumerate(steps)
+        [name, describe(step, place.below(f"steps.{k}"))]
+        for k, (name, step) in enumerate(steps_of(pipeline))
     ]
     return {"steps": described}
 
@@ -86,6 +87,8 @@ def _build_pipeline(tree: dict[str, Any], place: Place) -> Pipeline:
     ]
     if not steps or not hasattr(steps[-1][1], "predict"):
         raise ModelFileError("a pipeline does not end in a classifier")
+    for _, step in steps[1:]:  # they see arrays, also where fit saw frames (set_output)
+        vars(step).pop("feature_names_in_", None)
     return Pipeline(steps)
 
 

@@ -5,27 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from skl2onnx._supported_operators import sklearn_operator_name_map
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from kmeans_kernel.estimators._classifier import KMeansKernelClassifier
 from kmeans_kernel.estimators._patch_voting import PatchVotingClassifier
 from kmeans_kernel.export.onnx._inputs import is_of_table
+from kmeans_kernel.utils.pipelines import steps_of
 
 _OURS = (KMeansKernelClassifier, PatchVotingClassifier)
-
-
-def steps_of(estimator: Any) -> list[tuple[str, Any]]:
-    """Return the steps of a pipeline, nested pipelines flattened and passthrough steps removed."""
-    if not isinstance(estimator, Pipeline):
-        return [("", estimator)]
-    steps = []
-    for name, step in estimator.steps:
-        if isinstance(step, Pipeline):
-            steps += [(f"{name}.{inner}", part) for inner, part in steps_of(step)]
-        elif step not in (None, "passthrough"):
-            steps.append((name, step))
-    return steps
 
 
 def check_steps(estimator: Any) -> list[tuple[str, Any]]:

@@ -11,7 +11,7 @@ from kmeans_kernel.estimators._classifier import KMeansKernelClassifier
 from kmeans_kernel.estimators._patch_voting import PatchVotingClassifier, extract_patches
 from kmeans_kernel.export.onnx._graph import FLOAT64, Graph, Name, float_type, tensor_type
 from kmeans_kernel.export.onnx._score import probabilities_of, scores_of
-from kmeans_kernel.export.onnx._steps import steps_of
+from kmeans_kernel.utils.pipelines import steps_of
 
 
 def vote_probabilities(
