@@ -114,7 +114,7 @@ def test_every_public_name_exists_and_is_in_the_reference():
             top = f".{name}" in PUBLIC or suffix == ".estimators"
             assert top or f"## {module.__name__}.{name}\n" in reference, (module.__name__, name)
     assert set(kmeans_kernel.estimators.__all__) - set(kmeans_kernel.__all__) == {
-        "Column", "Contribution", "DroppedColumnWarning", "Explanation",
+        "Column", "ColumnEffect", "Contribution", "DroppedColumnWarning", "Explanation",
     }  # fmt: skip
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         kmeans_kernel.nonsense  # noqa: B018

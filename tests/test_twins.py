@@ -64,6 +64,10 @@ TWINS = {
         "kernel_values": "kernels.kernel_values",
         "kernel_matrix": "kernels.gram_matrix",
     },
+    "model.attributions": {
+        "shapley_values": "attributions.shapley_values",
+        "integrated_gradients": "attributions.integrated_gradients",
+    },
     "model.agop": {
         "learn_scales": "agop.learn_scales",
         "mean_squared_gradients": "agop.squared_gradients",

@@ -3,7 +3,7 @@ import pytest
 
 from kmeans_kernel import KMeansKernelClassifier
 from kmeans_kernel.data import load_digits
-from kmeans_kernel.report import plot_explanation
+from kmeans_kernel.report import plot_attributions, plot_explanation
 from tests.reference import kernels as naive_kernels
 from tests.reference import model as naive_model
 
@@ -79,3 +79,15 @@ def test_images_are_drawn_as_images_and_rows_as_bars(classifier, digits):
         plot_explanation(found, 5)
     with pytest.raises(ValueError, match="100 pixels, and a row only 64"):
         plot_explanation(found, image_shape=(10, 10))
+
+
+def test_effects_are_drawn_from_the_baseline_to_the_row(classifier, digits):
+    found = classifier.explain(digits[0][:2])
+    axes = plot_attributions(found, 1, n=6).axes[0]
+    bars = axes.patches
+    assert len(bars) == 7
+    assert bars[0].get_x() + min(0, bars[0].get_width()) <= found.baseline_scores[1]
+    total = sum(bar.get_width() for bar in bars)
+    assert total == pytest.approx(found.scores[1] - found.baseline_scores[1])
+    with pytest.raises(IndexError, match="one of the 2 explained rows, got 5"):
+        plot_attributions(found, 5)

@@ -1,7 +1,7 @@
 """scikit-learn estimators: a thin shell over the core."""
 
 from kmeans_kernel.estimators._classifier import KMeansKernelClassifier
-from kmeans_kernel.estimators._explanation import Contribution, Explanation
+from kmeans_kernel.estimators._explanation import ColumnEffect, Contribution, Explanation
 from kmeans_kernel.estimators._image_classifier import image_classifier
 from kmeans_kernel.estimators._patch_voting import PatchVotingClassifier
 from kmeans_kernel.estimators._spherical_kmeans import SphericalKMeans
@@ -18,6 +18,7 @@ from kmeans_kernel.estimators.transformers import (
 __all__ = [
     "AGOPProjection",
     "Column",
+    "ColumnEffect",
     "Contribution",
     "Deskewer",
     "DroppedColumnWarning",

@@ -60,7 +60,12 @@ from kmeans_kernel.estimators._callbacks import (
     with_callbacks,
 )
 from kmeans_kernel.estimators._checkpoint import Checkpoint, start_from
-from kmeans_kernel.estimators._explanation import Explanation, columns_of
+from kmeans_kernel.estimators._explanation import (
+    ColumnsOfModel,
+    Explanation,
+    columns_of,
+    importances,
+)
 from kmeans_kernel.estimators._fitted_attributes import FittedAttributes
 from kmeans_kernel.estimators._parameters import config_of, deadline_of
 from kmeans_kernel.estimators._partial_fit import check_batch, continue_from, start_online
@@ -694,31 +699,38 @@ class KMeansKernelClassifier(
         """
         return self._of_rows(X, FittedModel.probabilities)
 
-    def explain(self, X: Any, labels: Any = None) -> Explanation:
-        """Return the contribution of each representative to the scores of rows.
+    def explain(self, X: Any, labels: Any = None, *, baseline: Any = None) -> Explanation:
+        """Explain the scores of rows by their columns and by the representatives.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         labels : array-like of shape (n_samples,) or one label, default=None
             The class whose score is explained, for each row; by default the predicted class.
+        baseline : array-like or frame of shape (1, n_features), default=None
+            The row that others are compared with; by default a typical one, with the mean of each
+            number and the most frequent level of each category.
 
         Returns
         -------
         Explanation
-            Contributions of shape (n_samples, m), which with the intercept add up to the score of
-            the class; `largest(row)` lists the largest positive and negative contributions.
-            `kmeans_kernel.report.plot_explanation` draws it.
+            `attributions`, of shape (n_samples, n_columns), add up to the difference of the scores
+            of the row and of the baseline; `largest_effects(row)` lists them with their values.
+            `contributions`, of shape (n_samples, m), add up to the score with the intercept;
+            `largest(row)` lists the largest. `kmeans_kernel.report.plot_attributions` and
+            `plot_explanation` draw them.
 
         Examples
         --------
         >>> from kmeans_kernel import KMeansKernelClassifier
         >>> from sklearn.datasets import load_iris
-        >>> X, y = load_iris(return_X_y=True)
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
         >>> explanation = KMeansKernelClassifier(5, random_state=0).fit(X, y).explain(X[:1])
-        >>> positive, negative = explanation.largest(0)
-        >>> int(positive[0].label), bool(positive[0].value > 0 > negative[0].value)
-        (0, True)
+        >>> explanation.largest_effects(0, 1)[0].column
+        'petal length (cm)'
+        >>> difference = explanation.scores - explanation.baseline_scores
+        >>> bool(abs(explanation.attributions.sum() - difference[0]) < 1e-9)
+        True
         """
         check_is_fitted(self)
         X = self._rows(X)
@@ -726,7 +738,26 @@ class KMeansKernelClassifier(
             columns = self.model_.scores(X).argmax(axis=1)
         else:
             columns = columns_of(labels, self.classes_, X.shape[0])
-        return Explanation.of(self.model_, X, columns)
+        if baseline is not None:
+            baseline = dense(self._rows(baseline))
+            if len(baseline) != 1:
+                raise ValueError(
+                    f"baseline must be one row, got {len(baseline)}. Give the row that the others "
+                    "are to be compared with."
+                )
+        return Explanation.of(self.model_, X, columns, self._table(), baseline)
+
+    @property
+    def feature_importances_(self) -> Array:
+        """The share of each column in the sizes of all effects on scores, (n_columns,).
+
+        Mean sizes of integrated gradients over the representatives, for the class of each.
+        """
+        check_is_fitted(self)
+        return importances(self.model_, self._table())
+
+    def _table(self) -> ColumnsOfModel:
+        return ColumnsOfModel(self.columns_, self._columns is not None)
 
     @property
     def model_(self) -> FittedModel:

@@ -8,7 +8,11 @@ if TYPE_CHECKING:
     from kmeans_kernel.report._evaluation import Evaluation, evaluate
     from kmeans_kernel.report._inspection import describe, representative_images
     from kmeans_kernel.report._planning import Plan, Problem, Rates, measure_rates, plan
-    from kmeans_kernel.report._plots import plot_explanation, plot_validation_curve
+    from kmeans_kernel.report._plots import (
+        plot_attributions,
+        plot_explanation,
+        plot_validation_curve,
+    )
 
 __all__ = [
     "Evaluation",
@@ -19,6 +23,7 @@ __all__ = [
     "evaluate",
     "measure_rates",
     "plan",
+    "plot_attributions",
     "plot_explanation",
     "plot_validation_curve",
     "representative_images",
@@ -35,6 +40,7 @@ __getattr__, __dir__ = lazy_names(
         "evaluate": "_evaluation",
         "measure_rates": "_planning",
         "plan": "_planning",
+        "plot_attributions": "_plots",
         "plot_explanation": "_plots",
         "plot_validation_curve": "_plots",
         "representative_images": "_inspection",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kmeans_kernel.estimators._explanation import Contribution, Explanation
+from kmeans_kernel.estimators._explanation import ColumnEffect, Contribution, Explanation
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,6 +65,72 @@ def plot_explanation(
         _draw_images(figure, explanation, row, positive, negative, n, image_shape)
     figure.suptitle(title, fontsize=10, parse_math=False)
     return figure
+
+
+def plot_attributions(explanation: Explanation, row: int = 0, *, n: int = 10) -> Figure:
+    """Draw how the columns lead from the score of the baseline to that of a row.
+
+    Parameters
+    ----------
+    explanation : of `KMeansKernelClassifier.explain`
+    row : which of its rows
+    n : most columns; the others share one bar
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    from matplotlib.figure import Figure
+
+    if not 0 <= row < len(explanation):
+        raise IndexError(f"row must be one of the {len(explanation)} explained rows, got {row}.")
+    effects = explanation.largest_effects(row)
+    shown, others = effects[:n], effects[n:]
+    bars = [(_effect_label(one), one.effect) for one in shown]
+    if others:
+        bars.append((f"{len(others)} other columns", sum(one.effect for one in others)))
+    figure = Figure(figsize=(7.5, 1.7 + 0.36 * len(bars)), layout="constrained")
+    axes = figure.subplots()
+    _draw_waterfall(axes, bars, float(explanation.baseline_scores[row]))
+    before, after = explanation.baseline_scores[row], explanation.scores[row]
+    axes.set_title(
+        f"Why {explanation.labels[row]}: {before:.2f} for a typical row, {after:.2f} for this row",
+        fontsize=10, parse_math=False,
+    )  # fmt: skip
+    return figure
+
+
+def _effect_label(effect: ColumnEffect) -> str:
+    """Return a column with its value, and that of the baseline."""
+    return f"{effect.column} = {_shown(effect.value)}\n(typical: {_shown(effect.baseline)})"
+
+
+def _shown(value: Any) -> str:
+    if value is None or value != value:
+        return "missing"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _draw_waterfall(axes: Axes, bars: list[tuple[str, float]], start: float) -> None:
+    """Draw bars that begin where the one before ended."""
+    effects = np.array([effect for _, effect in bars])
+    ends = start + np.cumsum(effects)
+    places = np.arange(len(bars))
+    colours = [FOR if effect > 0 else AGAINST for effect in effects]
+    axes.use_sticky_edges = False
+    axes.barh(places, effects, left=ends - effects, color=colours, height=0.6)
+    for place, end, effect in zip(places, ends, effects, strict=True):
+        axes.plot([end, end], [place - 0.3, place + 1.3], color="#9ca3af", linewidth=0.8)
+        axes.annotate(
+            f"{effect:+.3f}", (max(end, end - effect), place), xytext=(4, 0),
+            textcoords="offset points", va="center", fontsize=8,
+        )  # fmt: skip
+    axes.axvline(start, color="#9ca3af", linewidth=0.8, linestyle=":")
+    axes.set_yticks(places, [label for label, _ in bars], parse_math=False, fontsize=8)
+    axes.set_ylim(len(bars) - 0.3, -0.7)
+    axes.set_xlabel("score of the class")
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.margins(x=0.14)
 
 
 def plot_validation_curve(classifier: KMeansKernelClassifier) -> Figure:
