@@ -23,7 +23,7 @@ from typer.main import get_command
 
 import kmeans_kernel
 from benchmarks import defaults, draw, peers
-from docs import architecture, default_fit, of_frames
+from docs import architecture, default_fit, of_explanations, of_frames
 from docs.notes import with_note
 from experiments import draw as beyond_draw
 from experiments import images, tables
@@ -90,6 +90,7 @@ def generated() -> dict[Path, str]:
             "tables": tables_table(),
             "calibration": calibration_table(),
             "behaviours": of_frames.behaviours_table(),
+            "explanations": of_explanations.explanations_table(),
             "frames": of_frames.frames_table(),
             "held-out frames": of_frames.held_out_frames_table(),
         },

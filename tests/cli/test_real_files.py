@@ -300,3 +300,30 @@ def test_words_are_no_pixels(folder, tmp_path):
     assert (
         "--features raw is for pixels, and the column 'Nr' has words; use --features table" in told
     )
+
+
+def test_effects_of_columns_are_told_by_row_and_add_up(fitted, folder, tmp_path):
+    model, _ = fitted
+    path = tmp_path / "why.csv"
+    succeed("explain", model, folder / "train.csv", "--id", "Nr", "-n", "6", "-o", path)
+    found = pl.read_csv(path, schema_overrides={"Nr": pl.String})
+    assert found.columns == ["Nr", "row", "label", "score", "typical_score", "column", "value",
+                             "typical_value", "effect"]  # fmt: skip
+    first = found.filter(pl.col("row") == 1)
+    assert first["column"][0] == "Größe"
+    assert first["effect"].sum() == pytest.approx(first["score"][0] - first["typical_score"][0],
+                                                  abs=1e-5)  # fmt: skip
+    assert first["Nr"].unique().to_list() == ["0000"]
+    missing = found.filter((pl.col("row") == 6) & (pl.col("column") == "Größe"))
+    assert missing["value"].to_list() in ([None], [])
+    other = succeed("explain", model, folder / "train.csv", "-n", "1", "--label", "große")
+    assert {line.split(",")[1] for line in other.splitlines()[1:]} == {"große"}
+    assert "--label must be a class of the model, große, kleine, got 'red'" in refuse(
+        "explain", model, folder / "train.csv", "--label", "red"
+    )
+
+
+def test_models_of_images_have_no_effects_of_columns(tmp_path):
+    succeed("fit", "digits", "-q", "2", "--features", "patches", "-o", tmp_path / "m")
+    told = refuse("explain", tmp_path / "m", "digits")
+    assert "explain takes a classifier of a table alone; train it with --features table" in told

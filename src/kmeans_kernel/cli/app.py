@@ -10,6 +10,7 @@ import typer
 import kmeans_kernel
 from kmeans_kernel.cli.verbs import data
 from kmeans_kernel.cli.verbs.evaluate import evaluate
+from kmeans_kernel.cli.verbs.explain import explain
 from kmeans_kernel.cli.verbs.export import export
 from kmeans_kernel.cli.verbs.fit import fit
 from kmeans_kernel.cli.verbs.inspect import inspect
@@ -23,7 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for verb in (fit, predict, evaluate, inspect, reproduce, plan, export, serve):
+for verb in (fit, predict, evaluate, explain, inspect, reproduce, plan, export, serve):
     app.command()(verb)
 app.add_typer(data.app, name="data")
 
