@@ -1,6 +1,6 @@
 import pickle
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import pandas as pd
@@ -517,3 +517,14 @@ def test_a_table_with_a_class_for_every_other_row():
     assert model.loss_ == "squared"
     assert len(model.representatives_) <= 700
     assert model.score(X, y) > 0.3  # chance is 0.003
+
+
+def test_logarithms_of_probabilities_are_finite_where_these_underflow(table):
+    X, y = table
+    classifier = KMeansKernelClassifier(5, random_state=0).fit(X, y)
+    logarithms = classifier.predict_log_proba(X)
+    np.testing.assert_allclose(np.exp(logarithms), classifier.predict_proba(X), atol=1e-12)
+    sure = replace(classifier.model_, temperature=1e-6)
+    scores = np.array([[1.0, 0.0]])
+    assert sure.probabilities(scores)[0, 1] == 0.0
+    assert sure.log_probabilities(scores)[0, 1] == pytest.approx(-1e6)

@@ -699,6 +699,19 @@ class KMeansKernelClassifier(
         """
         return self._of_rows(X, FittedModel.probabilities)
 
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return the logarithms of the class probabilities, finite where these underflow.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        return self._of_rows(X, FittedModel.log_probabilities)
+
     def explain(self, X: Any, labels: Any = None, *, baseline: Any = None) -> Explanation:
         """Explain the scores of rows by their columns and by the representatives.
 

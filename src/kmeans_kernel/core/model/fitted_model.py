@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import softmax
+from scipy.special import log_softmax, softmax
 
 from kmeans_kernel.core.arrays.encoding import ColumnEncoding
 from kmeans_kernel.core.arrays.execution import SERIAL, Executor
@@ -188,6 +188,11 @@ class FittedModel:
             self.kernel.apply(out[rows])
             out[rows] *= self.dual_coef[:, columns[rows]].T
         return out
+
+    def log_probabilities(self, scores: Array) -> Array:
+        """Return the logarithms of the probabilities, finite where these underflow."""
+        found: Array = log_softmax(scores.astype(np.float64) / self.temperature, axis=1)
+        return found
 
     def probabilities(self, scores: Array) -> Array:
         """Return the softmax of scores divided by the temperature, in float64."""
