@@ -64,6 +64,7 @@ TWINS = {
         "kernel_values": "kernels.kernel_values",
         "kernel_matrix": "kernels.gram_matrix",
     },
+    "model.conformal": {"thresholds": "conformal.threshold"},
     "model.attributions": {
         "shapley_values": "attributions.shapley_values",
         "integrated_gradients": "attributions.integrated_gradients",

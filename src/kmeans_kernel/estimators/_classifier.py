@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import replace
+from numbers import Real
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
@@ -42,6 +43,7 @@ from kmeans_kernel.core.arrays.rows import (
 )
 from kmeans_kernel.core.arrays.stream import RowSource, RowStream
 from kmeans_kernel.core.clustering.spherical_kmeans import Init
+from kmeans_kernel.core.model.conformal import thresholds
 from kmeans_kernel.core.model.fitted_model import FittedModel
 from kmeans_kernel.core.training.config import FitOn, TrainingConfig
 from kmeans_kernel.core.training.online import OnlineModel
@@ -711,6 +713,52 @@ class KMeansKernelClassifier(
         ndarray of shape (n_samples, n_classes)
         """
         return self._of_rows(X, FittedModel.log_probabilities)
+
+    def predict_set(
+        self, X: Any, coverage: float = 0.9, *, by_class: bool = False
+    ) -> npt.NDArray[np.bool_]:
+        """Return for each row the smallest set of labels that contains the right one.
+
+        Conformal prediction, calibrated by the samples that the search for hyperparameters holds
+        out: of rows drawn like the training rows, about the share `coverage` have their label in
+        their set. A clear row has one label in its set, a row between classes several. Where the
+        model errs less often than the coverage allows, sets of the least clear rows are empty.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        coverage : float, default=0.9
+            Above 0 and below 1.
+        by_class : bool, default=False
+            Whether the coverage is to hold for the rows of each class on their own.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes): True where the label of `classes_` is in the set
+
+        Examples
+        --------
+        >>> from kmeans_kernel import KMeansKernelClassifier
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> KMeansKernelClassifier(random_state=0).fit(X, y).predict_set(X[:1]).tolist()
+        [[True, False, False]]
+        """
+        check_is_fitted(self)
+        is_share = isinstance(coverage, Real) and not isinstance(coverage, bool)
+        if not is_share or not 0 < coverage < 1:
+            raise ValueError(
+                f"coverage must be a number above 0 and below 1, got {coverage!r}. 0.9 asks for "
+                "sets that contain the right label for nine rows in ten."
+            )
+        held_out = self.result_.held_out
+        if held_out is None:
+            raise ValueError(
+                "predict_set needs held-out samples, and no hyperparameter was searched. Leave "
+                "regularization or gamma open in fit."
+            )
+        least = thresholds(held_out, len(self.classes_), float(coverage), by_class)
+        return np.asarray(self.predict_proba(X) >= least)
 
     def explain(self, X: Any, labels: Any = None, *, baseline: Any = None) -> Explanation:
         """Explain the scores of rows by their columns and by the representatives.

@@ -5,7 +5,10 @@ C. Guo et al., "On Calibration of Modern Neural Networks", ICML 2017.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+from scipy.special import softmax
 
 from kmeans_kernel.core.arrays.matrices import Array, IntArray
 
@@ -15,6 +18,30 @@ _HOTTEST, _COLDEST = 1e-2, 1e3
 # Newton's method stops at this relative change of the inverse temperature; where a change would
 # lower the log-loss by about this at most, as with perfect scores; or after so many steps.
 _TOLERANCE, _LEAST_GAIN, _MOST_STEPS = 1e-5, 1e-8, 100
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutChances:
+    """Probabilities that held-out samples get for their own classes.
+
+    Attributes
+    ----------
+    chances : (n,) probability of the own class
+    codes : (n,) positions of the classes
+    weights : (n,) sample weights
+    """
+
+    chances: Array
+    codes: IntArray
+    weights: Array
+
+    @classmethod
+    def of(
+        cls, scores: Array, codes: IntArray, weights: Array, temperature: float
+    ) -> HeldOutChances:
+        """Compute them from (n, K) held-out scores."""
+        found = softmax(scores / temperature, axis=1)
+        return cls(found[np.arange(len(codes)), codes], codes, weights)
 
 
 def fit_temperature(

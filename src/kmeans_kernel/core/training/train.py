@@ -16,6 +16,7 @@ from kmeans_kernel.core.arrays.rows import TrainingRows, basis_size
 from kmeans_kernel.core.arrays.sphere import SphereMap
 from kmeans_kernel.core.clustering.representatives import Representatives, Start, represent
 from kmeans_kernel.core.model.fitted_model import FittedModel
+from kmeans_kernel.core.model.temperature import HeldOutChances
 from kmeans_kernel.core.solvers.nystrom import Solution, sampling_pays
 from kmeans_kernel.core.training.boundary import add_boundary_rows, share_with_boundary
 from kmeans_kernel.core.training.config import FitOn, Loss, TrainingConfig
@@ -45,6 +46,7 @@ class TrainingResult:
     sizes : record of each number of representatives that was tried
     seconds : seconds spent in each stage
     online : whether the model comes from online training; `regularization` is then ε
+    held_out : what probabilities the held-out samples got; None if nothing was searched
     """
 
     model: FittedModel
@@ -58,6 +60,7 @@ class TrainingResult:
     sizes: tuple[SizeTried, ...]
     seconds: dict[str, float]
     online: bool = False
+    held_out: HeldOutChances | None = None
 
 
 def train(
@@ -113,6 +116,7 @@ def train(
         relative_residual=solution.relative_residual,
         sizes=sizes,
         seconds=run.seconds,
+        held_out=tuned.held_out,
     )
 
 

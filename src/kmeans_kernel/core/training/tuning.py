@@ -32,7 +32,12 @@ from kmeans_kernel.core.arrays.sphere import SphereMap
 from kmeans_kernel.core.clustering.representatives import Representatives, represent
 from kmeans_kernel.core.kernels.kernels import Kernel
 from kmeans_kernel.core.model.agop import ENOUGH_ROWS, learn_scales
-from kmeans_kernel.core.model.temperature import brier_losses, fit_temperature, label_smoothing
+from kmeans_kernel.core.model.temperature import (
+    HeldOutChances,
+    brier_losses,
+    fit_temperature,
+    label_smoothing,
+)
 from kmeans_kernel.core.training.config import Loss, TrainingConfig
 from kmeans_kernel.core.training.cross_validation import (
     LARGE_CLUSTERS,
@@ -99,6 +104,7 @@ class Tuned:
     n_representatives : Q, if the search has chosen fewer than were allowed; else None
     squares : the best candidate with the squared loss; None if nothing was searched
     exact : whether all rows are representatives, so that a fit to these is one to all rows
+    held_out : what probabilities the held-out samples got; None if nothing was searched
     """
 
     kernel: Kernel
@@ -110,6 +116,7 @@ class Tuned:
     n_representatives: int | None = None
     squares: Candidate | None = None
     exact: bool = False
+    held_out: HeldOutChances | None = None
 
 
 def restrict_to_width(config: TrainingConfig, n_features: int) -> TrainingConfig:
@@ -158,14 +165,18 @@ def tune(
     regularization = best.regularization
     if config.regularization is None and config.fit_on == "samples":
         regularization = rescale(regularization, weight, rows.total_weight)
+    temperature = fit_temperature(
+        best.scores, best.codes, best.weights, label_smoothing(len(best.codes))
+    )
     return Tuned(
         best.kernel,
         regularization,
         loss,
         _with_lift(rows, config, sphere_map),
-        fit_temperature(best.scores, best.codes, best.weights, label_smoothing(len(best.codes))),
+        temperature,
         best.error,
         squares=squares,
+        held_out=HeldOutChances.of(best.scores, best.codes, best.weights, temperature),
     )
 
 
@@ -179,17 +190,19 @@ def _tune_table(rows: TrainingRows, config: TrainingConfig, run: Run) -> Tuned:
         regularization *= problem.fitted_weight / rows.total_weight
     elif config.regularization is None:
         regularization = rescale(regularization, problem.fitted_weight, rows.total_weight)
+    temperature = fit_temperature(
+        best.scores, problem.codes, problem.weights, label_smoothing(problem.n_copies)
+    )
     return Tuned(
         best.kernel,
         regularization,
         best.loss,
         _with_lift(rows, config, searched.sphere_map),
-        fit_temperature(
-            best.scores, problem.codes, problem.weights, label_smoothing(problem.n_copies)
-        ),
+        temperature,
         best.error,
         _enough_representatives(rows, config, searched),
         exact=searched.exact,
+        held_out=HeldOutChances.of(best.scores, problem.codes, problem.weights, temperature),
     )
 
 

@@ -17,6 +17,7 @@ from kmeans_kernel.core.arrays.matrices import as_counts
 from kmeans_kernel.core.arrays.sphere import SphereMap
 from kmeans_kernel.core.kernels.kernels import kernel_to_dict
 from kmeans_kernel.core.model.fitted_model import FittedModel
+from kmeans_kernel.core.model.temperature import HeldOutChances
 from kmeans_kernel.core.training.train import TrainingResult
 from kmeans_kernel.estimators._classifier import KMeansKernelClassifier
 from kmeans_kernel.estimators._parameters import config_of
@@ -205,6 +206,10 @@ def _describe_classifier(classifier: KMeansKernelClassifier, place: Place) -> di
     sphere_map = model.sphere_map
     if sphere_map.scales is not None:
         place.put("feature_scales", sphere_map.scales)
+    if (held_out := result.held_out) is not None:
+        place.put("held_out_chances", held_out.chances)
+        place.put("held_out_codes", held_out.codes.astype(np.int64))
+        place.put("held_out_weights", np.asarray(held_out.weights, dtype=np.float64))
     return {
         "features": describe_features(classifier),
         "params": describe_params(classifier),
@@ -252,8 +257,22 @@ def _build_classifier(tree: dict[str, Any], place: Place) -> KMeansKernelClassif
         sizes=(),
         seconds={},
         online=tree["online"] is True,
+        held_out=_held_out(place, len(model.classes)),
     )
     return classifier
+
+
+def _held_out(place: Place, n_classes: int) -> HeldOutChances | None:
+    """Return the probabilities of held-out samples, validated; None if the file has none."""
+    if not place.has("held_out_chances"):
+        return None
+    chances = place.take("held_out_chances", (None,), ("float64",))
+    codes = place.take("held_out_codes", (len(chances),), ("int64",))
+    weights = place.take("held_out_weights", (len(chances),), ("float64",))
+    inside = ((chances >= 0) & (chances <= 1)).all() and (weights > 0).all()
+    if not inside or ((codes < 0) | (codes >= n_classes)).any():
+        raise ModelFileError("its held-out samples are not of its classes")
+    return HeldOutChances(chances, codes.astype(np.intp, copy=False), weights)
 
 
 def _build_model(
