@@ -760,6 +760,42 @@ class KMeansKernelClassifier(
         least = thresholds(held_out, len(self.classes_), float(coverage), by_class)
         return np.asarray(self.predict_proba(X) >= least)
 
+    def familiarity(self, X: Any) -> Array:
+        """Return how much like the training rows each row is, as a rank among them.
+
+        The measure is the cosine with the nearest representative, in the learned feature scales.
+        0.3 means that three training rows in ten are as far or farther from theirs; a row that is
+        farther than all of them, as a photo of a cat is for a classifier of digits, has 0. Its
+        label and probabilities then say little.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), from 0 to 1
+
+        Examples
+        --------
+        >>> from kmeans_kernel import KMeansKernelClassifier
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = KMeansKernelClassifier(random_state=0).fit(X, y)
+        >>> model.familiarity([[5.0, 3.4, 1.5, 0.2], [50.0, 3.4, 1.5, 20.0]]).round(1).tolist()
+        [1.0, 0.0]
+        """
+        check_is_fitted(self)
+        cosines = self.result_.cosines
+        if cosines is None:
+            raise ValueError(
+                "familiarity needs the cosines of training rows, which partial_fit and files of "
+                "earlier versions do not have. Use fit, and save the model again."
+            )
+        found = self.model_.nearest_cosines(self._rows(X))
+        # A training row has its own cosine up to rounding.
+        return np.searchsorted(cosines, found + 1e-12, side="right") / len(cosines)
+
     def explain(self, X: Any, labels: Any = None, *, baseline: Any = None) -> Explanation:
         """Explain the scores of rows by their columns and by the representatives.
 

@@ -189,6 +189,43 @@ class FittedModel:
             out[rows] *= self.dual_coef[:, columns[rows]].T
         return out
 
+    def nearest_cosines(self, X: Matrix) -> Array:
+        """Return the (n,) cosines of rows with their nearest representatives, in float64."""
+        directions = self.directions.astype(np.float64, copy=False)
+        out = np.empty(n_rows(X))
+        for rows in blocks_of(n_rows(X), _BLOCK_ROWS):
+            block = self.sphere_map.apply(X[rows], np.float64)
+            values = np.empty((n_rows(block), len(directions)))
+            multiply_into(values, block, directions)
+            out[rows] = values.max(axis=1)
+        return np.minimum(out, 1.0, out=out)
+
+    def left_out_cosines(self, rows: Matrix, codes: IntArray, weights: Array) -> Array:
+        """Return the (n,) nearest cosines of training rows as if they had not been trained on.
+
+        A row is taken out of the centroid of its cluster, the nearest of its class: of w rows with
+        the mean cosine R their sum is about w R ξ. A representative that is the row itself does not
+        count.
+
+        Parameters
+        ----------
+        rows : (n, D) rows on the sphere
+        codes, weights : (n,) positions of their classes, and their weights
+        """
+        directions = self.directions.astype(np.float64, copy=False)
+        cosines = np.empty((n_rows(rows), len(directions)))
+        multiply_into(cosines, rows, directions)
+        foreign = self.representative_classes != codes[:, None]
+        own = np.where(foreign, -np.inf, cosines).argmax(axis=1)
+        places = np.arange(len(own)), own
+        near = np.minimum(cosines[places], 1.0)
+        sums = self.representative_counts[own] * max(float(near.mean()), 0.0)
+        lengths = np.sqrt(np.maximum(sums**2 - 2.0 * sums * weights * near + weights**2, 0.0))
+        rest = (sums * near - weights) / np.where(lengths > 0, lengths, 1.0)
+        alone = self.representative_counts[own] <= weights * (1.0 + 1e-9)
+        cosines[places] = np.where(alone | (lengths == 0), -1.0, rest)
+        return np.asarray(np.clip(cosines.max(axis=1), -1.0, 1.0))
+
     def log_probabilities(self, scores: Array) -> Array:
         """Return the logarithms of the probabilities, finite where these underflow."""
         found: Array = log_softmax(scores.astype(np.float64) / self.temperature, axis=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -11,8 +12,8 @@ import numpy.typing as npt
 
 from kmeans_kernel.core.arrays.events import SizeTried
 from kmeans_kernel.core.arrays.execution import Run
-from kmeans_kernel.core.arrays.matrices import Array
-from kmeans_kernel.core.arrays.rows import TrainingRows, basis_size
+from kmeans_kernel.core.arrays.matrices import Array, IntArray
+from kmeans_kernel.core.arrays.rows import LabelledRows, TrainingRows, basis_size, stratified_sample
 from kmeans_kernel.core.arrays.sphere import SphereMap
 from kmeans_kernel.core.clustering.representatives import Representatives, Start, represent
 from kmeans_kernel.core.model.fitted_model import FittedModel
@@ -24,6 +25,9 @@ from kmeans_kernel.core.training.fit import calibrate, fit_coefficients
 from kmeans_kernel.core.training.halving import MANY_ROWS
 from kmeans_kernel.core.training.model_size import search_size
 from kmeans_kernel.core.training.tuning import Tuned, leaves_open, restrict_to_width, tune
+
+# The most training rows whose cosines with the nearest representative are kept.
+_ROWS_OF_COSINES = 1000
 
 # A function that returns initial centroids of some classes, given the map to the sphere.
 StartFor: TypeAlias = Callable[[SphereMap], Start]
@@ -47,6 +51,8 @@ class TrainingResult:
     seconds : seconds spent in each stage
     online : whether the model comes from online training; `regularization` is then ε
     held_out : what probabilities the held-out samples got; None if nothing was searched
+    cosines : sorted cosines of some training rows with the nearest representative, as if they had
+        not been trained on; None if they are not known
     """
 
     model: FittedModel
@@ -61,6 +67,7 @@ class TrainingResult:
     seconds: dict[str, float]
     online: bool = False
     held_out: HeldOutChances | None = None
+    cosines: Array | None = None
 
 
 def train(
@@ -117,7 +124,39 @@ def train(
         sizes=sizes,
         seconds=run.seconds,
         held_out=tuned.held_out,
+        cosines=_cosines_of_training_rows(rows, model, run),
     )
+
+
+def _cosines_of_training_rows(rows: TrainingRows, model: FittedModel, run: Run) -> Array:
+    """Return the sorted cosines of some training rows with the nearest representative.
+
+    They are quantiles where equal rows were merged, which count as often as they were there.
+    """
+    if rows.in_memory:
+        parts = _left_out(stratified_sample(rows, _ROWS_OF_COSINES, run.rng), model)
+    else:  # the rows stay where they are
+        share = min(1.0, _ROWS_OF_COSINES / len(rows))
+        parts = rows.sum_blocks(partial(_left_out_of_some, model=model, share=share))
+    cosines, copies = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.argsort(cosines, kind="stable")
+    below = np.cumsum(copies[order])
+    n = min(_ROWS_OF_COSINES, int(below[-1]))
+    return np.asarray(cosines[order][np.searchsorted(below, (np.arange(n) + 0.5) / n * below[-1])])
+
+
+def _left_out(rows: LabelledRows, model: FittedModel) -> list[tuple[Array, IntArray]]:
+    """Return the cosines of rows as if they were new, and how often each is there."""
+    cosines = model.left_out_cosines(rows.directions(), rows.codes, rows.copy_weights)
+    return [(cosines, rows.copies)]
+
+
+def _left_out_of_some(
+    rows: LabelledRows, *, model: FittedModel, share: float
+) -> list[tuple[Array, IntArray]]:
+    """Return those of a share of the rows of a block, evenly spaced."""
+    n = int(np.ceil(share * len(rows)))
+    return _left_out(rows.at(np.linspace(0, len(rows) - 1, n).astype(np.intp)), model)
 
 
 def _spans(rows: TrainingRows, run: Run, config: TrainingConfig) -> dict[str, Run]:

@@ -206,6 +206,8 @@ def _describe_classifier(classifier: KMeansKernelClassifier, place: Place) -> di
     sphere_map = model.sphere_map
     if sphere_map.scales is not None:
         place.put("feature_scales", sphere_map.scales)
+    if result.cosines is not None:
+        place.put("training_cosines", result.cosines)
     if (held_out := result.held_out) is not None:
         place.put("held_out_chances", held_out.chances)
         place.put("held_out_codes", held_out.codes.astype(np.int64))
@@ -258,8 +260,20 @@ def _build_classifier(tree: dict[str, Any], place: Place) -> KMeansKernelClassif
         seconds={},
         online=tree["online"] is True,
         held_out=_held_out(place, len(model.classes)),
+        cosines=_cosines(place),
     )
     return classifier
+
+
+def _cosines(place: Place) -> npt.NDArray[Any] | None:
+    """Return the sorted cosines of training rows, validated; None if the file has none."""
+    if not place.has("training_cosines"):
+        return None
+    cosines = place.take("training_cosines", (None,), ("float64",))
+    inside = len(cosines) and (np.abs(cosines) <= 1).all()
+    if not inside or (np.diff(cosines) < 0).any():
+        raise ModelFileError("its cosines of training rows are not sorted cosines")
+    return cosines
 
 
 def _held_out(place: Place, n_classes: int) -> HeldOutChances | None:
