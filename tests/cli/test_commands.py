@@ -467,7 +467,7 @@ def examples():
 def test_every_command_has_an_example():
     found = examples()
     assert set(found) == {
-        "", "fit", "predict", "evaluate", "inspect", "reproduce", "plan", "export",
+        "", "fit", "predict", "evaluate", "explain", "inspect", "reproduce", "plan", "export",
         "serve", "data", "data list", "data fetch", "data where",
     }  # fmt: skip
     for command, lines in found.items():

@@ -29,6 +29,7 @@ def test_the_notation_is_saved(model):
         "decimal": {"amount": "comma", "n": "comma"},
         "dates": {"on": "day-first"},
         "missing": ["-999"],
+        "units": {},
     }
 
 

@@ -323,7 +323,9 @@ def test_effects_of_columns_are_told_by_row_and_add_up(fitted, folder, tmp_path)
     )
 
 
-def test_models_of_images_have_no_effects_of_columns(tmp_path):
+def test_effects_of_pixels_are_told_and_those_of_patches_are_not(tmp_path):
+    succeed("fit", "digits", "-q", "2", "-o", tmp_path / "raw")
+    assert "row,label,score," in succeed("explain", tmp_path / "raw", "digits", "-n", "1")
     succeed("fit", "digits", "-q", "2", "--features", "patches", "-o", tmp_path / "m")
     told = refuse("explain", tmp_path / "m", "digits")
-    assert "explain takes a classifier of a table alone; train it with --features table" in told
+    assert "which does not tell of columns; train it with --features table or raw" in told

@@ -81,8 +81,8 @@ def test_a_quantity_with_a_few_words_is_no_label(tmp_path):
     said = refuse(*given)
     assert re.search(
         r"the labels 'y' of \S+x.csv are 60 different numbers and 'unknown', which look like a "
-        r"quantity and not like classes; add --missing unknown --cut-target 3 to leave those rows "
-        r"out and cut the numbers into classes, or add --column-type y=category if each is a "
+        r"quantity and not like classes; add --missing y=unknown --cut-target 3 to leave those "
+        r"rows out and cut the numbers into classes, or add --column-type y=category if each is a "
         r"class\.$",
         said,
     )

@@ -49,6 +49,7 @@ class Fitted:
             "decimal": {k: v for k, v in self.notation.decimal.items() if k in names},
             "dates": {k: v for k, v in self.notation.dates.items() if k in names},
             "missing": list(self.notation.missing),
+            "units": {k: v for k, v in self.notation.units.items() if k in names},
         }
         return found if any(found.values()) else None
 

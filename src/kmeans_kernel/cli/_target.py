@@ -76,7 +76,8 @@ def _refuse_single_rows(table: Table, target: str | None, data: str) -> None:
     words = _words_among_numbers(labels)
     if words:
         shown = ", ".join(map(repr, words[:_FEW_WORDS]))
-        options = " ".join(f"--missing {shlex.quote(word)}" for word in words[:_FEW_WORDS])
+        prefix = "" if target is None else f"{target}="
+        options = " ".join(f"--missing {shlex.quote(prefix + word)}" for word in words[:_FEW_WORDS])
         raise DataFileError(
             f"{which} are {len(labels) - len(words)} different numbers and {shown}, which look "
             f"like a quantity and not like classes; add {options} --cut-target 3 to leave those "

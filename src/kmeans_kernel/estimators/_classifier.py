@@ -65,6 +65,7 @@ from kmeans_kernel.estimators._checkpoint import Checkpoint, start_from
 from kmeans_kernel.estimators._explanation import (
     ColumnsOfModel,
     Explanation,
+    as_row,
     columns_of,
     importances,
 )
@@ -836,7 +837,7 @@ class KMeansKernelClassifier(
         else:
             columns = columns_of(labels, self.classes_, X.shape[0])
         if baseline is not None:
-            baseline = dense(self._rows(baseline))
+            baseline = dense(self._rows(as_row(baseline)))
             if len(baseline) != 1:
                 raise ValueError(
                     f"baseline must be one row, got {len(baseline)}. Give the row that the others "
@@ -894,6 +895,7 @@ class KMeansKernelClassifier(
         """Return validated rows of numbers, as the model takes them."""
         if self._columns is not None:
             return code_table(self, self._columns, X)
+        refuse_repeated_names(self, X)
         allow_nan = self.model_.sphere_map.feature_transform is not None
         table = as_table(X) if is_frame(X) else None
         if table is not None:  # dates and durations are no plain numbers

@@ -210,6 +210,7 @@ class Explanation:
         row : position of the row in X
         n : most columns; None for all that have an effect
         """
+        row = range(len(self))[row]
         effects = self.attributions[row]
         values = self.table.values(self.X[row : row + 1])[0]
         order = np.argsort(-np.abs(effects), kind="stable")
@@ -250,7 +251,18 @@ class Explanation:
 
 
 def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
+    """Return a value as a type of Python, None if it is missing."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    return None if plain is None or plain != plain else plain
+
+
+def as_row(row: Any) -> Any:
+    """Return one row, which may be a series or a list of values, as a table of one row."""
+    if hasattr(row, "to_frame") and getattr(row, "ndim", 2) == 1:
+        return row.to_frame().T
+    if isinstance(row, list | tuple) and not any(isinstance(one, list | tuple) for one in row):
+        return [row]
+    return row[None] if isinstance(row, np.ndarray) and row.ndim == 1 else row
 
 
 def typical_row(model: FittedModel) -> Array:

@@ -94,7 +94,7 @@ def plot_attributions(explanation: Explanation, row: int = 0, *, n: int = 10) ->
     _draw_waterfall(axes, bars, float(explanation.baseline_scores[row]))
     before, after = explanation.baseline_scores[row], explanation.scores[row]
     axes.set_title(
-        f"Why {explanation.labels[row]}: {before:.2f} for a typical row, {after:.2f} for this row",
+        f"Why {explanation.labels[row]}: {before:.2f} for the baseline, {after:.2f} for this row",
         fontsize=10, parse_math=False,
     )  # fmt: skip
     return figure
@@ -102,7 +102,7 @@ def plot_attributions(explanation: Explanation, row: int = 0, *, n: int = 10) ->
 
 def _effect_label(effect: ColumnEffect) -> str:
     """Return a column with its value, and that of the baseline."""
-    return f"{effect.column} = {_shown(effect.value)}\n(typical: {_shown(effect.baseline)})"
+    return f"{effect.column} = {_shown(effect.value)}\n(baseline: {_shown(effect.baseline)})"
 
 
 def _shown(value: Any) -> str:

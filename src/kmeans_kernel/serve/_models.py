@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.pipeline import Pipeline
 
 from kmeans_kernel.core.arrays.matrices import Array
 from kmeans_kernel.report._inspection import input_shape, sees_images
@@ -27,6 +28,8 @@ VERSION = "1"
 _UNKNOWN_SHAPE = (None, None)
 
 INPUT, LABEL, PROBABILITIES = "X", "label", "probabilities"
+
+_OWN = "kmeans_kernel."
 
 _NAME = re.compile(r"[\w][\w .-]*", re.ASCII)
 
@@ -99,9 +102,12 @@ def to_served_model(name: str, estimator: Any) -> ServedModel:
     if table is not None:
         names = [column.name for column in table.columns]
     labels, datatype = _protocol_labels(np.asarray(estimator.classes_))
+    if predict is None:
+        predict = without_feature_names(estimator).predict_proba
+        _check_takes_rows(name, estimator, predict)
     return ServedModel(
         name=name,
-        predict=predict or without_feature_names(estimator).predict_proba,
+        predict=predict,
         n_features=int(estimator.n_features_in_),
         feature_names=None if names is None else tuple(str(one) for one in names),
         image_shape=(input_shape(estimator) or _UNKNOWN_SHAPE) if sees_images(estimator) else None,
@@ -109,6 +115,20 @@ def to_served_model(name: str, estimator: Any) -> ServedModel:
         datatype=datatype,
         table=table,
     )
+
+
+def _check_takes_rows(name: str, estimator: Any, predict: Callable[..., Any]) -> None:
+    """Raise TypeError for an estimator that cannot predict a row of numbers, as servers send it."""
+    if not isinstance(estimator, Pipeline) and type(estimator).__module__.startswith(_OWN):
+        return
+    try:
+        predict(np.zeros((1, int(estimator.n_features_in_))))
+    except Exception as error:  # of a step of another package
+        raise TypeError(
+            f"the model {name!r} cannot be served, since it does not take rows of numbers: {error}. "
+            "Give the frame to KMeansKernelClassifier itself, or to a pipeline that begins with "
+            "TableEncoder."
+        ) from error
 
 
 def metadata(model: ServedModel) -> dict[str, Any]:

@@ -159,11 +159,14 @@ def check_known_labels(y: Any) -> Any:
 
 
 def _are_unknown(y: Any) -> npt.NDArray[np.bool_]:
-    """Return which labels are missing: None, NaN, NaT, pandas.NA, or null in polars and Arrow."""
+    """Return which labels are missing: None, NaN, NaT, pandas.NA, null or masked."""
+    if isinstance(y, np.ma.MaskedArray):
+        return np.ma.getmaskarray(y)
     if hasattr(y, "is_null") and not hasattr(y, "isna"):
         return np.asarray(y.is_null())
     dtype = getattr(y, "dtype", None)
-    if isinstance(y, list | tuple) or getattr(dtype, "kind", "") == "O" or hasattr(y, "cat"):
+    kind = getattr(dtype, "kind", "")
+    if isinstance(y, list | tuple) or kind in "OmM" or hasattr(y, "cat"):
         some = y if len(np.shape(y)) == 1 else ()
         return np.array([is_missing(label) for label in some], dtype=bool)
     return np.zeros(1, dtype=bool)

@@ -5,7 +5,7 @@ from datetime import date, datetime, time, timedelta
 import polars as pl
 import pytest
 
-from kmeans_kernel.data.tables import DataFileError, read_table
+from kmeans_kernel.data.tables import DataFileError, Notation, read_table
 from tests.data.tables.reading import notes_of, read, types_of
 
 
@@ -379,7 +379,13 @@ def test_words_that_mean_missing_are_labels_in_parquet(tmp_path):
         (["$ 12.50"] * 20 + ["$ -"], [12.5] * 20 + [0.0]),
         (["12.5 kg", "3 kg"], [12.5, 3.0]),
         (["1.5k", "2.5k", "3"] * 3, None),
-        (["12 Street", "5 Road", "7 Lane"], None),
+        (["12 Street", "5 Street", "7 Street"], None),
+        (["01067 m", "04103 m"], None),
+        (["1.5 million"] * 20 + ["300000"], None),
+        (["5 kg"] * 18 + ["3 lbs"] * 2, None),
+        (["3 lbs"] * 2 + ["5 kg"] * 18, None),
+        (["12 A", "13 B", "14 B"], None),
+        (["31 years"] * 20 + ["1 year"], [31.0] * 20 + [1.0]),
     ],
 )
 def test_a_unit_may_be_missing_from_a_few_values(written, expected, tmp_path):
@@ -435,3 +441,44 @@ def test_a_few_leading_zeros_are_noted(tmp_path):
 def test_values_that_say_something_are_never_to_be_read_as_missing(value, tmp_path):
     with pytest.raises(DataFileError, match="; correct the values of 'a'"):
         column(tmp_path, [*map(str, range(40)), value], "|")
+
+
+@pytest.mark.parametrize(
+    ("trained", "now", "words"),
+    [
+        ("kg", "12340 g", "has '12340 g' in data row 1, and was in 'kg' in training"),
+        ("%", "0.5", "has '0.5' in data row 1, and was in '%' in training"),
+        ("kg", "12 kg", None),
+        ("kg", "12", None),
+        ("€", "12 EUR", None),
+        ("€", "12 USD", "was in '€'"),
+    ],
+)
+def test_another_unit_than_in_training_is_refused(trained, now, words, tmp_path):
+    content = f"a,b\n{now},x\n{now},y\n"
+    options = {
+        "features": ["a", "b"], "types": {"a": "number", "b": "category"},
+        "trained": Notation(units={"a": trained}),
+    }  # fmt: skip
+    if words is None:
+        assert read(tmp_path, content, **options).X["a"][0] == 12
+    else:
+        with pytest.raises(DataFileError, match=words):
+            read(tmp_path, content, **options)
+
+
+def test_units_are_part_of_the_notation(tmp_path):
+    table = read(tmp_path, "a,b,c\n12.5 kg,10%,x\n3 kg,20%,y\n")
+    assert table.notation.units == {"a": "kg", "b": "%"}
+
+
+def test_a_row_of_units_above_one_column_of_numbers_may_be_data(tmp_path):
+    with pytest.raises(DataFileError, match="delete data row 1, .*, or add --missing a=kg if it"):
+        read(tmp_path, "a,b\nkg,code\n" + "1,x\n" * 40)
+
+
+def test_a_marker_of_a_column_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(DataFileError, match="is for a column 'Age', which .* does not have"):
+        read(tmp_path, "age,b\n-99,x\n1,y\n", missing=["Age=-99"])
+    table = read(tmp_path, "a,b\n1,x=y\n2,z\n", missing=["x=y"])
+    assert table.X["b"].null_count() == 1

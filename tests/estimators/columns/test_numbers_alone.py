@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -146,3 +147,49 @@ def test_a_search_cannot_be_served(numbers):
     search.best_estimator_ = None
     with pytest.raises(TypeError, match="pass best_estimator_ of a search"):
         create_app({"m": search})
+
+
+def test_masked_labels_and_nat_are_missing(numbers):
+    X, y = numbers
+    masked = np.ma.array((y == "a").astype(int), mask=np.arange(300) == 7)
+    with pytest.raises(ValueError, match="a missing one in row 7"):
+        KMeansKernelClassifier(**FAST).fit(X, masked)
+    days = pd.Series(pd.to_datetime(np.where(y == "a", "2020-01-01", "2020-01-02")))
+    days[5] = pd.NaT
+    with pytest.raises(ValueError, match="a missing one in row 5"):
+        KMeansKernelClassifier(**FAST).fit(X, days)
+
+
+def test_words_are_booleans_as_in_files(numbers):
+    X, y = numbers
+    X = X.assign(vip=X["a"] > 0)
+    model = KMeansKernelClassifier(**FAST).fit(X, y)
+    words = X.assign(vip=np.where(X["vip"], "Yes", "no"))
+    np.testing.assert_array_equal(model.predict_proba(words), model.predict_proba(X))
+
+
+def test_all_columns_of_a_wrong_given_type_are_named(numbers):
+    X, y = numbers
+    X = X.assign(c="q", d="r")
+    with pytest.raises(ValueError, match="'c' cannot be read as numbers.*'d' cannot be read as nu"):
+        KMeansKernelClassifier(**FAST, column_types={"c": "number", "d": "number"}).fit(X, y)
+
+
+def test_a_baseline_may_be_a_series_or_a_list(numbers):
+    X, y = numbers
+    model = KMeansKernelClassifier(**FAST).fit(X, y)
+    expected = model.explain(X[:3], baseline=X[5:6]).attributions
+    found = model.explain(X[:3], baseline=X.iloc[5])
+    np.testing.assert_allclose(found.attributions, expected, atol=1e-12)
+    rows = X.to_numpy()
+    plain = KMeansKernelClassifier(**FAST).fit(rows, y).explain(rows[:3], baseline=[*rows[5]])
+    np.testing.assert_allclose(plain.attributions, expected, atol=1e-12)
+    assert found.largest_effects(-1)[0].effect == expected[2][np.abs(expected[2]).argmax()]
+
+
+def test_a_pipeline_that_needs_frames_cannot_be_served(numbers):
+    X, y = numbers
+    steps = ColumnTransformer([("n", StandardScaler(), ["a", "b"])])
+    model = make_pipeline(steps, KMeansKernelClassifier(**FAST)).fit(X, y)
+    with pytest.raises(TypeError, match="'m' cannot be served, since it does not take rows of num"):
+        create_app({"m": model})

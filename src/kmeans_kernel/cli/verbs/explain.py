@@ -52,22 +52,20 @@ def explain(
     Example:
 
     \b
-    kmeans-kernel fit customers.csv -t churn --id customer -o churn.model
-    kmeans-kernel explain churn.model new.csv --id customer -o why.csv
+    kmeans-kernel fit digits -q 20 -o digits.model
+    kmeans-kernel explain digits.model digits -n 3 -o why.csv
     """
     with report_errors(verbose=verbose):
         check_output(output, model, data)
         estimator, table = load_model_and_data(model, data, file, quiet=quiet, labels=False)
-        if not hasattr(estimator, "explain"):
-            raise ValueError(
-                f"the model is a {type(estimator).__name__}, and explain takes a classifier of a "
-                "table alone; train it with --features table."
-            )
+        before, classifier = last_step(estimator)
         asked = None if label is None else known_label(label, estimator.classes_)
         lines: list[dict[str, Any]] = []
         with row_bar("explaining", len(table.X), quiet=quiet) as on_rows:
             for start in range(0, len(table.X), _BLOCK_ROWS):
-                lines += effect_lines(estimator, table, start, n, asked)
+                rows = table.X[start : start + _BLOCK_ROWS]
+                rows = rows if before is None else before.transform(rows)
+                lines += effect_lines(classifier, rows, start, n, asked)
                 on_rows(min(start + _BLOCK_ROWS, len(table.X)))
         write_columns(columns_of_lines(lines, table), output)
 
@@ -82,11 +80,24 @@ def known_label(text: str, classes: Any) -> Any:
     return known[text]
 
 
+def last_step(estimator: Any) -> tuple[Any, Any]:
+    """Return the steps before the classifier, None for none, and the classifier."""
+    is_pipeline = hasattr(estimator, "steps")
+    before = estimator[:-1] if is_pipeline and len(estimator.steps) > 1 else None
+    classifier = estimator[-1] if is_pipeline else estimator
+    if not hasattr(classifier, "explain"):
+        raise ValueError(
+            f"the model is a {type(classifier).__name__}, which does not tell of columns; train it "
+            "with --features table or raw."
+        )
+    return before, classifier
+
+
 def effect_lines(
-    estimator: Any, table: Table, start: int, n: int, label: Any
+    classifier: Any, rows: Any, start: int, n: int, label: Any
 ) -> list[dict[str, Any]]:
-    """Return the largest effects of some rows, a line for each."""
-    found = estimator.explain(table.X[start : start + _BLOCK_ROWS], label)
+    """Return the largest effects of some rows, a line for each; `start` is the first of them."""
+    found = classifier.explain(rows, label)
     return [
         {
             "place": start + k, "label": str(found.labels[k]), "score": float(found.scores[k]),

@@ -94,6 +94,7 @@ def table_from_raw(
     chosen, notes = _feature_columns(raw.frame, name, roles)
     target = roles.target
     as_trained, noted = _markers_of_training(raw.frame, chosen, how)
+    _refuse_lost_markers(how.missing, raw.frame, name)
     missing = (*how.missing, *as_trained)
     frame = _without_missing(raw, missing, _known_levels(how, target))
     labels = raw.frame if raw.separator is None else frame  # "NA" in Parquet is a word
@@ -244,6 +245,20 @@ def _markers_of_training(
             for text in dict.fromkeys(found.values())
         ]
     return markers, tuple(notes)
+
+
+def _refuse_lost_markers(markers: Sequence[str], frame: Any, name: str) -> None:
+    """Raise DataFileError for COLUMN=TEXT of a column that is not there, unless it is a value."""
+    for marker in markers:
+        column, equal, text = marker.partition("=")
+        known = any(marker.startswith(f"{one}=") for one in frame.columns)
+        if not equal or known or not column or not text:
+            continue
+        if not any(_has_value(frame[one], marker.strip()) for one in frame.columns):
+            raise DataFileError(
+                f"--missing {marker!r} is for a column {column!r}, which {name} does not have; its "
+                f"columns are {quoted_list(frame.columns)}."
+            )
 
 
 def _has_value(column: Any, text: str) -> bool:

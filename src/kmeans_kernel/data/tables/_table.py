@@ -35,12 +35,14 @@ class Notation:
     dates : the order of day and month of columns, "day-first" or "month-first"
     missing : texts that stood for a missing value, beside the usual ones
     levels : values of columns of text, which are no missing values though they be spelt like them
+    units : units of columns of numbers, such as "kg" or "%"
     """
 
     decimal: Mapping[str, DecimalMark] = field(default_factory=dict)
     dates: Mapping[str, DateOrder] = field(default_factory=dict)
     missing: Sequence[str] = ()
     levels: Mapping[str, Collection[str]] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -198,7 +200,8 @@ def is_continuous(numbers: npt.NDArray[Any], n_rows: int | None = None) -> bool:
     """Return whether labels are measurements of a quantity, rather than names of classes.
 
     Fractions are when there are more than 20 of them, or more than a few and a class has fewer than
-    two rows on average; whole numbers when there are more than 20 and a class has fewer than ten.
+    two rows on average; whole numbers when there are more than 20 and a class has fewer than four,
+    or more than 100 and a class has fewer than ten.
 
     Parameters
     ----------
@@ -209,7 +212,7 @@ def is_continuous(numbers: npt.NDArray[Any], n_rows: int | None = None) -> bool:
     distinct = np.unique(numbers)
     count = len(distinct)
     if (distinct == np.rint(distinct)).all():
-        return count > 20 and 10 * count > n_rows
+        return (count > 100 and 10 * count > n_rows) or (count > 20 and 4 * count > n_rows)
     return count > 20 or (count > 5 and 2 * count > n_rows)
 
 

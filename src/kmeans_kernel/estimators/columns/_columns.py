@@ -22,6 +22,7 @@ from kmeans_kernel.estimators.columns._values import (
     objects,
     second,
 )
+from kmeans_kernel.utils.words import FALSE_WORDS, TRUE_WORDS
 
 ColumnKind: TypeAlias = Literal["number", "boolean", "category", "date", "dropped"]
 
@@ -31,6 +32,9 @@ Level: TypeAlias = str | bool | float
 DATE_PARTS = ("days", "month", "weekday", "hour")
 
 _DAY = 86_400.0
+
+# Words of files and of clients for booleans.
+_BOOLEANS = dict.fromkeys(TRUE_WORDS, True) | dict.fromkeys(FALSE_WORDS, False)
 
 # The first and the last day of four-digit years, in days since 1970.
 _DAYS = (-719_162, 2_932_896)
@@ -102,6 +106,8 @@ class Column:
         unknown = len(self.levels) if self.rare else UNKNOWN_LEVEL
         of_text = not self.levels or isinstance(self.levels[0], str)
         keys: Sequence[Any] = as_words(raw) if of_text else as_keys(raw)
+        if self.kind == "boolean":
+            keys = [_BOOLEANS.get(one.lower(), one) if type(one) is str else one for one in keys]
         codes = [np.nan if key is None else places.get(key, unknown) for key in keys]
         found = np.array(codes, dtype=np.float64)
         if of_text:

@@ -57,7 +57,14 @@ def learn_columns(
         raws, weights = [raw.at(used) for raw in raws], weights[used]
         whole = bool((weights == np.rint(weights)).all())
         weights = weights if whole or not len(weights) else weights / weights.mean()
-    columns = tuple(_learn_column(raw, types.get(raw.name), weights) for raw in raws)
+    columns, wrong = list[Column](), list[str]()
+    for raw in raws:
+        try:
+            columns.append(_learn_column(raw, types.get(raw.name), weights))
+        except ValueError as error:
+            wrong.append(str(error))
+    if wrong:
+        raise ValueError(" ".join(wrong))
     ids = [column.name for column in columns if column.reason == "id"]
     if ids:
         one = len(ids) == 1
@@ -72,7 +79,7 @@ def learn_columns(
     if not any(column.n_levels for column in columns):
         reasons = ", ".join(f"{column.name!r} ({column.reason})" for column in columns[:8])
         raise ValueError(f"X has no column to learn from: {reasons}. Give columns that vary.")
-    return columns
+    return tuple(columns)
 
 
 def _check_types(

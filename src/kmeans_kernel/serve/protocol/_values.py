@@ -116,9 +116,9 @@ def code_column(column: Column, values: Values) -> Array:
     if isinstance(values, np.ndarray):
         return _code_numbers(column, values)
     kinds = set(map(type, values))
-    if column.kind == "date" and int in kinds:
+    if column.kind == "date" and kinds & {int, float}:
         for k, value in enumerate(values):
-            if type(value) is int and _COMPACT_DATE.fullmatch(str(value)):
+            if type(value) in (int, float) and _COMPACT_DATE.fullmatch(f"{value:.15g}"):
                 raise WrongValueError(k, value)
     if kinds <= {int, float, type(None)}:
         return _code_numbers(column, np.array(values, dtype=np.float64), _exact(values))

@@ -8,6 +8,7 @@ evidence from which `_marks.py` decides for all columns of a file.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -40,14 +41,18 @@ _PATTERNS: dict[DecimalMark, str] = {
     "point": _pattern(r"\.", ","), "comma": _pattern(",", r"\."),
 }  # fmt: skip
 
+# A number with either decimal mark.
+_ANY_NUMBER = r"^[-+(]?[\d.,' ]*\d[\d.,' ]*\)?-?$"
+
 _UNITS = (
     r"[$€£¥₹₩₽₺₪₫₴฿%‰]|(?:US|R|A|C|NZ|HK|S)\$|USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|SEK|NOK|DKK|PLN|"
     r"CZK|BRL|MXN|ZAR|RUB|TRY|Fr\.|kr\.?|Kč|zł"
 )
-# Units of measure behind a number, and any short word with a space before it.
+# Units of measure behind a number. Other words say more: 10115 Berlin, 1.5 million.
 _MEASURES = (
-    r"(?:[kmµ]?g|t|lbs?|oz|[kcmµn]?m|mi|ft|in|[mckh]?l|gal|[kM]?W|kWh|[mk]?V|m?A|[kMG]?Hz|[kMGT]B|"
-    r"h|min|s|ms|°[CF]?|km/h|mph|m[²³2])(?![^\W\d_])|(?<=\s)[^\W\d_]{1,12}\.?"
+    r"(?:[kmµ]?g|lbs?|oz|[kcmµn]?m|mi|ft|[mckh]?l|gal|[kM]?W|kWh|[mk]?V|mA|[kMG]?Hz|[kMGT]B|ms|°[CF]?|"
+    r"km/h|mph|m[²³2]|sqft|(?:year|month|week|day|hour|hr|min(?:ute)?|sec(?:ond)?|yr)s?)"
+    r"(?![^\W\d_])"
 )
 _FIRST_UNIT = re.compile(
     rf"^[-+(]?\s*({_UNITS})\s*[-+]?[\d.,]|\d[.,]?\s*({_UNITS}|{_MEASURES})\)?-?$"
@@ -55,7 +60,10 @@ _FIRST_UNIT = re.compile(
 
 # Share of the values with a digit that have the unit, from which it is one; values in which it is
 # looked for; and units that change a number, so that one without them may be another.
-_SHARE_OF_UNIT, _LOOKED_AT, _FACTORS = 0.9, 20, ("%", "‰")
+_SHARE_OF_UNIT, _LOOKED_AT, FACTORS = 0.9, 100, ("%", "‰")
+
+# Signs of currencies that one code stands for.
+_CODES = {"€": "EUR", "$": "USD", "US$": "USD", "£": "GBP", "₹": "INR", "zł": "PLN", "Kč": "CZK"}
 
 # Negative numbers of accounting: (5) and 5-.
 _NEGATIVES = (r"^\(([^-]*\d[.,]?)\)$", r"^([^-]*\d[.,]?)-$")
@@ -72,17 +80,23 @@ class Survey:
     ----------
     text : polars series of text, null where a value is missing
     body : the values without a common unit, with the sign in front
+    unit : the unit, "" for none
     plain : the numbers, if all values are numbers with a decimal point without any thousands
     """
 
     text: Any
     body: Any
     plain: Any = None
+    unit: str = ""
 
     @classmethod
     def of(cls, text: Any, *, is_known: bool = False) -> Survey:
         """Return the survey of a column of text, which `is_known` to be numbers or may be."""
-        return cls(text, _without_signs(_without_unit(_typed(text)), is_known=is_known))
+        typed = _typed(text)
+        unit = unit_of(typed)
+        bare = _without_unit(typed, unit)
+        body = _without_signs(bare, is_known=is_known)
+        return cls(text, body, unit="" if bare is typed else unit)
 
     @cached_property
     def accepted(self) -> dict[DecimalMark, Any]:
@@ -187,27 +201,47 @@ def _typed(text: Any) -> Any:
     return text.str.replace_many(list(_TYPOGRAPHY), list(_TYPOGRAPHY.values()))
 
 
-def _without_unit(text: Any) -> Any:
+def unit_of(text: Any) -> str:
+    """Return the unit that most values with a digit have, "" if they have none."""
+    numeric = text.filter(text.str.contains(r"\d").fill_null(value=False))
+    found = [_FIRST_UNIT.search(value) for value in numeric.head(_LOOKED_AT)]
+    counts = Counter(singular(one[1] or one[2]) for one in found if one is not None)
+    return counts.most_common(1)[0][0] if counts else ""
+
+
+def singular(unit: str) -> str:
+    """Return a unit without the s of the plural: years are in the unit year."""
+    return unit.removesuffix("s") if len(unit) > len("ms") else unit
+
+
+def is_same_unit(one: str, other: str) -> bool:
+    """Return whether two units are the same, such as € and EUR."""
+    return _CODES.get(one, one) == _CODES.get(other, other)
+
+
+def _without_unit(text: Any, unit: str) -> Any:
     """Return text without the unit that nearly all its values with a digit have.
 
-    Other values keep what they have. A bare number among per cents may be a share, and is no number
-    here unless it is zero. Accounting writes a zero as a unit with a dash.
+    The others have to be numbers alone, else all values keep what they have. A bare number among
+    per cents may be a share, and is no number here unless it is zero. Accounting writes a zero as a
+    unit with a dash.
     """
     import polars as pl
 
-    numeric = text.filter(text.str.contains(r"\d").fill_null(value=False))
-    found = next(filter(None, map(_FIRST_UNIT.search, numeric.head(_LOOKED_AT))), None)
-    if found is None:
+    if not unit:
         return text
-    unit = re.escape(found[1] or found[2])
+    numeric = text.str.contains(r"\d").fill_null(value=False)
+    one = re.escape(unit) + ("s?" if unit.isalpha() and len(unit) > 1 else "")
     for pattern, bare in (
-        (rf"^([-+(]?)\s*{unit}\s*([-+]?)", "${1}${2}"), (rf"\s*{unit}(\)?-?)$", "${1}"),
+        (rf"^([-+(]?)\s*{one}\s*([-+]?)", "${1}${2}"), (rf"\s*{one}(\)?-?)$", "${1}"),
     ):  # fmt: skip
         has = text.str.contains(pattern).fill_null(value=False)
-        if has.sum() < _SHARE_OF_UNIT * len(numeric):
+        others = text.filter(numeric & ~has)
+        alone = not len(others) or bool(others.str.contains(_ANY_NUMBER).all())
+        if has.sum() < _SHARE_OF_UNIT * numeric.sum() or not alone:
             continue
         without = text.str.replace(pattern, bare).str.replace(r"^\s*-\s*$", "0")
-        if (found[1] or found[2]) not in _FACTORS:
+        if unit not in FACTORS:
             return without
         may_be_share = ~has & ~text.str.contains(r"^[-+]?0*[.,]?0*$").fill_null(value=True)
         return without.zip_with(~may_be_share, pl.Series(["?"]))

@@ -123,6 +123,12 @@ class Problems:
         )
         self._add(name, told, self._without(name))
 
+    def add_other_unit(self, name: str, survey: Survey, trained: str) -> None:
+        """Add a problem: numbers in another unit than in training, or in none."""
+        row = int(survey.text.is_not_null().arg_max())
+        told = f"has {survey.text[row]!r} in data row {row + 1}, and was in {trained!r} in training"
+        self._add(name, told)
+
     def add_undecided_mark(self, name: str, survey: Survey) -> None:
         """Add a problem: numbers that are others with a decimal comma than with a point."""
         row, value = _first_mark(survey)
@@ -284,8 +290,11 @@ class Problems:
 
     def _advice(self) -> str:
         """Return the options that solve all problems, and the columns that none solves."""
-        if len(self._found) > 1 and all(one.is_first_row for one in self._found):
-            return "delete data row 1, which looks like units or more names and not like data"
+        if all(one.is_first_row for one in self._found):
+            row = "data row 1, which looks like units or more names and not like data"
+            if len(self._found) > 1 or not self._found[0].options:
+                return f"delete {row}"
+            return f"delete {row}, or add {' '.join(self._found[0].options)} if it is data"
         options = " ".join(dict.fromkeys(one for found in self._found for one in found.options))
         # One choice of each option: it is for all columns alike.
         choices = {one.choice.split()[0]: one.choice for one in reversed(self._found) if one.choice}

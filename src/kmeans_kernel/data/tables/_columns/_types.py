@@ -13,8 +13,10 @@ from kmeans_kernel.data.tables._columns._dates import Dates, date_orders, read_d
 from kmeans_kernel.data.tables._columns._marks import Marks, are_addresses, decimal_marks
 from kmeans_kernel.data.tables._columns._missing import is_marker
 from kmeans_kernel.data.tables._columns._numbers import (
+    FACTORS,
     Survey,
     is_code,
+    is_same_unit,
     plain_numbers,
     read_numbers,
 )
@@ -51,9 +53,12 @@ def type_columns(
     found = {name: _look(frame[name], kinds.get(name), problems) for name in names}
     marks = _marks_of(found, frame, how, separator)
     surveys = {name: one for name, one in found.items() if isinstance(one, Survey)}
+    trained = {} if how.trained is None else how.trained.units
     for name, survey in surveys.items():
         found[name] = read_numbers(survey, marks.of[name])
-        if name in marks.undecided:
+        if not _is_unit_of_training(survey, trained.get(name)):
+            problems.add_other_unit(name, survey, trained[name])
+        elif name in marks.undecided:
             problems.add_undecided_mark(name, survey)
         elif survey.has_mixed_marks:
             problems.add_mixed_marks(name, survey)
@@ -66,7 +71,15 @@ def type_columns(
     for name, column in found.items():
         problems.add_large(name, column)
     numeric = [name for name, column in found.items() if column.dtype.is_numeric()]
-    return found, Notation(marks.known(surveys, numeric, how.decimal), orders)
+    units = {name: one.unit for name, one in surveys.items() if one.unit and name in numeric}
+    return found, Notation(marks.known(surveys, numeric, how.decimal), orders, units=units)
+
+
+def _is_unit_of_training(survey: Survey, unit: str | None) -> bool:
+    """Return whether numbers have the unit of training, or none where it changes no number."""
+    if unit is None or not survey.is_number.any():
+        return True
+    return is_same_unit(survey.unit, unit) or (survey.unit == "" and unit not in FACTORS)
 
 
 def _marks_of(found: Mapping[str, Any], frame: Any, how: Reading, separator: str) -> Marks:
@@ -151,9 +164,10 @@ def _look_at_text(column: Any, kind: str | None, problems: Problems) -> Any:
         return column
     survey = Survey.of(values, is_known=kind == "number")
     n_numbers = int(survey.is_number.sum())
-    if kind == "number" or (n_numbers >= _NEARLY_ALL * n_values and not is_code(values)):
+    is_identifier = is_code(values) or is_code(survey.body)
+    if kind == "number" or (n_numbers >= _NEARLY_ALL * n_values and not is_identifier):
         return survey
-    if not n_numbers or is_code(values):
+    if not n_numbers or is_identifier:
         return column
     marks = _without(column, is_marker(column, words=False))
     if n_numbers == len(marks) - marks.null_count():  # nothing but punctuation beside the numbers
