@@ -125,7 +125,7 @@ def _check_takes_rows(name: str, estimator: Any, predict: Callable[..., Any]) ->
         predict(np.zeros((1, int(estimator.n_features_in_))))
     except Exception as error:  # of a step of another package
         raise TypeError(
-            f"the model {name!r} cannot be served, since it does not take rows of numbers: {error}. "
+            f"the model {name!r} cannot be served, as it takes no rows of numbers: {error}. "
             "Give the frame to KMeansKernelClassifier itself, or to a pipeline that begins with "
             "TableEncoder."
         ) from error

@@ -191,5 +191,5 @@ def test_a_pipeline_that_needs_frames_cannot_be_served(numbers):
     X, y = numbers
     steps = ColumnTransformer([("n", StandardScaler(), ["a", "b"])])
     model = make_pipeline(steps, KMeansKernelClassifier(**FAST)).fit(X, y)
-    with pytest.raises(TypeError, match="'m' cannot be served, since it does not take rows of num"):
+    with pytest.raises(TypeError, match="'m' cannot be served, as it takes no rows of numbers"):
         create_app({"m": model})
