@@ -8,7 +8,10 @@ from kmeans_kernel.export.model_file import load_with_notation, save_with_notati
 from kmeans_kernel.export.model_file._file import ModelFileError
 from kmeans_kernel.export.model_file._notation import build_notation
 
-NOTATION = {"decimal": {"a": "comma"}, "dates": {"b": "day-first"}, "missing": ["-999"]}
+NOTATION = {
+    "decimal": {"a": "comma"}, "dates": {"b": "day-first"}, "missing": ["-999"],
+    "units": {"a": "kg"},
+}  # fmt: skip
 
 
 def test_a_notation_is_kept_beside_the_estimator(tmp_path):
@@ -31,6 +34,8 @@ def test_a_notation_is_kept_beside_the_estimator(tmp_path):
         ({**NOTATION, "decimal": {"a": []}}, "decimal of its notation is"),
         ({**NOTATION, "dates": "day-first"}, "dates of its notation is 'day-first'"),
         ({**NOTATION, "missing": [1]}, r"missing of its notation is \[1\]"),
+        ({**NOTATION, "units": {"a": 1}}, r"units of its notation is {'a': 1}"),
+        ({**NOTATION, "units": {"a": "k" * 99}}, "units of its notation is"),
     ],
 )
 def test_a_notation_that_is_none_is_refused(tree, message):

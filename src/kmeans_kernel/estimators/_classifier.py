@@ -895,9 +895,11 @@ class KMeansKernelClassifier(
         """Return validated rows of numbers, as the model takes them."""
         if self._columns is not None:
             return code_table(self, self._columns, X)
-        refuse_repeated_names(self, X)
         allow_nan = self.model_.sphere_map.feature_transform is not None
-        table = as_table(X) if is_frame(X) else None
+        table = None
+        if hasattr(X, "columns"):
+            refuse_repeated_names(self, X)
+            table = as_table(X) if is_frame(X) else None
         if table is not None:  # dates and durations are no plain numbers
             coded = code_table(self, plain_columns(self), table)
             check_finite(type(self).__name__, coded, list(table.columns), allow_nan=allow_nan)

@@ -166,7 +166,7 @@ def _are_unknown(y: Any) -> npt.NDArray[np.bool_]:
         return np.asarray(y.is_null())
     dtype = getattr(y, "dtype", None)
     kind = getattr(dtype, "kind", "")
-    if isinstance(y, list | tuple) or kind in "OmM" or hasattr(y, "cat"):
+    if isinstance(y, list | tuple) or (kind and kind in "OmM") or hasattr(y, "cat"):
         some = y if len(np.shape(y)) == 1 else ()
         return np.array([is_missing(label) for label in some], dtype=bool)
     return np.zeros(1, dtype=bool)

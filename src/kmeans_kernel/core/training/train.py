@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from kmeans_kernel.core.arrays.events import SizeTried
 from kmeans_kernel.core.arrays.execution import Run
+from kmeans_kernel.core.arrays.lazy import LazyRows
 from kmeans_kernel.core.arrays.matrices import Array, IntArray
 from kmeans_kernel.core.arrays.rows import LabelledRows, TrainingRows, basis_size, stratified_sample
 from kmeans_kernel.core.arrays.sphere import SphereMap
@@ -128,11 +129,14 @@ def train(
     )
 
 
-def _cosines_of_training_rows(rows: TrainingRows, model: FittedModel, run: Run) -> Array:
+def _cosines_of_training_rows(rows: TrainingRows, model: FittedModel, run: Run) -> Array | None:
     """Return the sorted cosines of some training rows with the nearest representative.
 
-    They are quantiles where equal rows were merged, which count as often as they were there.
+    They are quantiles where equal rows were merged, which count as often as they were there. None
+    for lazy rows, as of patches, each of which is computed once.
     """
+    if isinstance(rows, LabelledRows) and isinstance(rows.X, LazyRows):
+        return None
     if rows.in_memory:
         parts = _left_out(stratified_sample(rows, _ROWS_OF_COSINES, run.rng), model)
     else:  # the rows stay where they are
