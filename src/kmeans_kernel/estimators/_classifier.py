@@ -584,8 +584,8 @@ class KMeansKernelClassifier(
         return self
 
     def _forget(self) -> None:
-        self.__dict__.pop("_result", None)
-        self.__dict__.pop("_online", None)
+        for name in ("_result", "_online", "_importances"):
+            self.__dict__.pop(name, None)
 
     @property
     def result_(self) -> TrainingResult:
@@ -852,7 +852,12 @@ class KMeansKernelClassifier(
         Mean sizes of integrated gradients over the representatives, for the class of each.
         """
         check_is_fitted(self)
-        return importances(self.model_, self._table())
+        # Kept, since scikit-learn's dir() looks at every attribute.
+        model, shares = self.__dict__.get("_importances", (None, None))
+        if model is not self.model_:
+            model, shares = self.model_, importances(self.model_, self._table())
+            self._importances = model, shares
+        return np.array(shares)
 
     def _table(self) -> ColumnsOfModel:
         return ColumnsOfModel(self.columns_, self._columns is not None)

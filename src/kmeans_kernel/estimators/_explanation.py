@@ -23,6 +23,9 @@ from kmeans_kernel.estimators.columns._table import rows_as_values
 # The most representatives over which the importance of columns is averaged.
 _MOST_IMPORTANT = 500
 
+# The least component of the lift of a representative over which the importance is averaged.
+_LEAST_HEIGHT = 1e-6
+
 _SECONDS_OF_DAY = 86_400.0
 
 
@@ -286,7 +289,12 @@ def importances(model: FittedModel, table: ColumnsOfModel) -> Array:
     """
     features = table.of_features(model)
     used, groups = np.unique(features, return_inverse=True)
-    some = np.arange(0, len(model.directions), -(-len(model.directions) // _MOST_IMPORTANT))
+    near = np.arange(len(model.directions))
+    if model.sphere_map.lift > 0:  # others stand for points that are all but infinitely far
+        near = np.flatnonzero(model.directions[:, -1] > _LEAST_HEIGHT)
+    some = near[:: max(1, -(-len(near) // _MOST_IMPORTANT))]
+    if not len(some):
+        return np.zeros(len(table.columns))
     effects = integrated_gradients(
         model,
         np.asarray(model.representatives)[some],
