@@ -215,8 +215,12 @@ class FittedModel:
         directions = self.directions.astype(np.float64, copy=False)
         cosines = np.empty((n_rows(rows), len(directions)))
         multiply_into(cosines, rows, directions)
-        foreign = self.representative_classes != codes[:, None]
-        own = np.where(foreign, -np.inf, cosines).argmax(axis=1)
+        own = np.zeros(len(codes), dtype=np.intp)
+        for k in range(len(self.classes)):
+            mine, of_class = np.flatnonzero(codes == k), self.representative_classes == k
+            if len(mine):
+                near_own = cosines[np.ix_(mine, of_class)].argmax(axis=1)
+                own[mine] = np.flatnonzero(of_class)[near_own]
         places = np.arange(len(own)), own
         near = np.minimum(cosines[places], 1.0)
         sums = self.representative_counts[own] * max(float(near.mean()), 0.0)

@@ -28,7 +28,7 @@ from kmeans_kernel.core.training.model_size import search_size
 from kmeans_kernel.core.training.tuning import Tuned, leaves_open, restrict_to_width, tune
 
 # The most training rows whose cosines with the nearest representative are kept.
-_ROWS_OF_COSINES = 1000
+_ROWS_OF_COSINES = 500
 
 # A function that returns initial centroids of some classes, given the map to the sphere.
 StartFor: TypeAlias = Callable[[SphereMap], Start]
