@@ -128,7 +128,7 @@ def _images(rng, y, shape):
 
 def is_of_scores(name):
     """Whether scores depend on an array; others tell how sure they are."""
-    return not name.endswith(("training_cosines", "held_out_chances", "held_out_codes",
+    return not name.endswith(("training_cosines", "held_out_probabilities", "held_out_codes",
                               "held_out_weights"))  # fmt: skip
 
 

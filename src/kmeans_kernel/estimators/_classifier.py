@@ -755,8 +755,8 @@ class KMeansKernelClassifier(
         held_out = self.result_.held_out
         if held_out is None:
             raise ValueError(
-                "predict_set needs held-out samples, and no hyperparameter was searched. Leave "
-                "regularization or gamma open in fit."
+                "predict_set needs held-out samples: no hyperparameter was searched, or the model "
+                "file is of an earlier version. Leave regularization or gamma open in fit."
             )
         least = thresholds(held_out, len(self.classes_), float(coverage), by_class)
         return np.asarray(self.predict_proba(X) >= least)
@@ -790,8 +790,9 @@ class KMeansKernelClassifier(
         cosines = self.result_.cosines
         if cosines is None:
             raise ValueError(
-                "familiarity needs the cosines of training rows, which partial_fit and files of "
-                "earlier versions do not have. Use fit, and save the model again."
+                "familiarity needs the cosines of training rows, which partial_fit, patches of "
+                "images and files of earlier versions do not have. Use fit, and save the model "
+                "again."
             )
         found = self.model_.nearest_cosines(self._rows(X))
         # A training row has its own cosine up to rounding.

@@ -106,7 +106,7 @@ def _effect_label(effect: ColumnEffect) -> str:
 
 
 def _shown(value: Any) -> str:
-    if value is None or value != value:
+    if value is None:
         return "missing"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 

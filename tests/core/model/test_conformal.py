@@ -4,7 +4,7 @@ from sklearn.datasets import load_breast_cancer, make_classification
 
 from kmeans_kernel import KMeansKernelClassifier, load_model, save_model
 from kmeans_kernel.core.model.conformal import thresholds
-from kmeans_kernel.core.model.temperature import HeldOutChances
+from kmeans_kernel.core.model.temperature import HeldOutProbabilities
 from tests.reference import conformal as naive
 
 
@@ -13,7 +13,7 @@ from tests.reference import conformal as naive
 def test_thresholds_are_those_of_the_twin(rng, coverage, largest):
     chances = rng.random(60).round(1)  # with ties
     counts, codes = rng.integers(1, largest + 1, 60), rng.integers(0, 3, 60)
-    held_out = HeldOutChances(chances, codes, counts.astype(float))
+    held_out = HeldOutProbabilities(chances, codes, counts.astype(float))
     together = thresholds(held_out, 4, coverage, by_class=False)
     assert together == pytest.approx([naive.threshold(chances, counts, coverage)] * 4)
     each = thresholds(held_out, 4, coverage, by_class=True)

@@ -482,3 +482,9 @@ def test_a_marker_of_a_column_that_is_not_there_is_refused(tmp_path):
         read(tmp_path, "age,b\n-99,x\n1,y\n", missing=["Age=-99"])
     table = read(tmp_path, "a,b\n1,x=y\n2,z\n", missing=["x=y"])
     assert table.X["b"].null_count() == 1
+
+
+@pytest.mark.parametrize("value", ["<100", "12 EUR"])
+def test_a_first_row_that_says_something_is_not_to_be_deleted(value, tmp_path):
+    with pytest.raises(DataFileError, match="where other rows have numbers; correct the values"):
+        column(tmp_path, [value, *map(str, range(40))], "|")

@@ -9,7 +9,13 @@ import typer
 
 from kmeans_kernel.cli._input import Data, UnlabelledOptions, with_file_options
 from kmeans_kernel.cli._output import Quiet, Verbose, report_errors, row_bar
-from kmeans_kernel.cli.verbs.predict import check_output, load_model_and_data, write_columns
+from kmeans_kernel.cli.verbs.predict import (
+    Output,
+    check_output,
+    load_model_and_data,
+    with_identifiers,
+    write_columns,
+)
 from kmeans_kernel.data.tables import STANDARD_INPUT, Table
 
 # Rows that are explained at a time.
@@ -20,15 +26,7 @@ _BLOCK_ROWS = 256
 def explain(
     model: Annotated[Path, typer.Argument(help="Model file written by fit.")],
     data: Data,
-    output: Annotated[
-        str,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Write the effects to this .csv, .parquet or .jsonl file; - for CSV on standard "
-            "output.",
-        ),
-    ] = STANDARD_INPUT,
+    output: Output = STANDARD_INPUT,
     n: Annotated[
         int, typer.Option("--effects", "-n", min=1, help="The most columns to tell of for a row.")
     ] = 5,
@@ -121,14 +119,11 @@ def columns_of_lines(lines: list[dict[str, Any]], table: Table) -> dict[str, Any
     places = frame["place"].to_numpy()
     columns: dict[str, Any] = {"row": table.rows[places] + 1}
     columns |= {name: frame[name] for name in frame.columns[1:]}
-    if table.ids is None:
-        return columns
-    name = "id" if table.ids.name in columns else table.ids.name
-    return {name: table.ids.gather(places), **columns}
+    return with_identifiers(columns, None if table.ids is None else table.ids.gather(places))
 
 
 def _text(value: Any) -> str | None:
     """Return a value as text, None if it is missing."""
-    if value is None or value != value:
+    if value is None:
         return None
     return f"{value:.6g}" if isinstance(value, float) else str(value)

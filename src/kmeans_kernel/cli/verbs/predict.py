@@ -31,20 +31,21 @@ from kmeans_kernel.utils.files import check_writable, write_whole
 
 SUFFIXES = (".csv", ".parquet", ".jsonl")
 
+Output = Annotated[
+    str,
+    typer.Option(
+        "--output",
+        "-o",
+        help="Write to this .csv, .parquet or .jsonl file; - for CSV on standard output.",
+    ),
+]
+
 
 @with_file_options
 def predict(
     model: Annotated[Path, typer.Argument(help="Model file written by fit.")],
     data: Data,
-    output: Annotated[
-        str,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Write the predictions to this .csv, .parquet or .jsonl file; - for CSV on "
-            "standard output.",
-        ),
-    ] = STANDARD_INPUT,
+    output: Output = STANDARD_INPUT,
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="Also write the probability of every class.")
     ] = False,
@@ -154,10 +155,14 @@ def result_columns(
     columns |= {"label": labels, "probability": shares.max(axis=1)}
     if every_class:
         columns |= {f"p_{label}": shares[:, k] for k, label in enumerate(classes)}
-    if table.ids is None:
+    return with_identifiers(columns, table.ids)
+
+
+def with_identifiers(columns: dict[str, Any], ids: Any) -> dict[str, Any]:
+    """Return output columns with the identifiers of the rows in front, if there are any."""
+    if ids is None:
         return columns
-    name = "id" if table.ids.name in columns else table.ids.name
-    return {name: table.ids, **columns}
+    return {"id" if ids.name in columns else ids.name: ids, **columns}
 
 
 def write_columns(columns: dict[str, Any], output: str) -> None:

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from math import factorial
 
 import numpy as np
+import numpy.typing as npt
 
 from kmeans_kernel.core.arrays.matrices import Array, IntArray, Matrix, blocks_of, dense
 from kmeans_kernel.core.kernels.kernels import Kernel
@@ -43,7 +44,7 @@ _BLOCK_ROWS, _MOST_ENTRIES = 256, 4_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class _Line:
+class _Path:
     """A row and the baseline before they are divided by their lengths.
 
     Attributes
@@ -65,10 +66,10 @@ class _Line:
     products: Array
 
 
-def _lines(
+def _paths(
     model: FittedModel, X: Matrix, baseline: Array, classes: IntArray
-) -> Iterator[tuple[_Line, Array]]:
-    """Yield the line of each row, with the (m, D) representatives without their lift."""
+) -> Iterator[tuple[_Path, Array]]:
+    """Yield the path to each row, with the (m, D) representatives without their lift."""
     sphere_map = model.sphere_map
     d = model.directions.shape[1] - (sphere_map.lift > 0)
     directions = model.directions.astype(np.float64)
@@ -80,7 +81,7 @@ def _lines(
         products = changes @ features.T
         for change, product, k in zip(changes, products, classes[rows], strict=True):
             yield (
-                _Line(
+                _Path(
                     model.kernel, model.dual_coef[:, k], base, change,
                     base_square, base_products, product,
                 ),
@@ -111,21 +112,21 @@ def shapley_values(
     columns : (D,) column of each feature, numbered from 0 to G − 1
     """
     found = np.zeros((len(classes), int(columns.max()) + 1))
-    for out, (line, directions) in zip(found, _lines(model, X, baseline, classes), strict=True):
-        out[:] = _shapley(line, directions, columns)
+    for out, (path, directions) in zip(found, _paths(model, X, baseline, classes), strict=True):
+        out[:] = _shapley(path, directions, columns)
     return found
 
 
-def _shapley(line: _Line, directions: Array, columns: IntArray) -> Array:
+def _shapley(path: _Path, directions: Array, columns: IntArray) -> Array:
     """Return the (G,) Shapley values of one row."""
     n_columns = int(columns.max()) + 1
     products, squares = list[Array](), list[float]()
     for column in range(n_columns):
         mine = columns == column
-        change = line.change[mine]
+        change = path.change[mine]
         products.append(directions[:, mine] @ change)
-        squares.append(float(change @ (change + 2.0 * line.base[mine])))
-    values = _coalition_scores(line, products, squares)
+        squares.append(float(change @ (change + 2.0 * path.base[mine])))
+    values = _coalition_scores(path, products, squares)
     sizes = _over_coalitions(np.zeros(1, dtype=np.intp), [1] * n_columns)
     shares = np.array([
         factorial(k) * factorial(n_columns - k - 1) / factorial(n_columns)
@@ -139,14 +140,14 @@ def _shapley(line: _Line, directions: Array, columns: IntArray) -> Array:
     return found
 
 
-def _coalition_scores(line: _Line, products: list[Array], squares: list[float]) -> Array:
+def _coalition_scores(path: _Path, products: list[Array], squares: list[float]) -> Array:
     """Return the (2^G,) scores of all coalitions, without the intercept; bit g is column g."""
-    lengths = _lengths(_over_coalitions(np.array([line.base_square]), squares))
+    lengths = _lengths(_over_coalitions(np.array([path.base_square]), squares))
     scores, step = np.zeros(len(lengths)), max(1, _MOST_ENTRIES // len(lengths))
-    for some in blocks_of(len(line.coefficients), step):
-        cosines = _over_coalitions(line.base_products[None, some], [one[some] for one in products])
+    for some in blocks_of(len(path.coefficients), step):
+        cosines = _over_coalitions(path.base_products[None, some], [one[some] for one in products])
         cosines /= lengths[:, None]
-        scores += _kernel_values(line.kernel, cosines) @ line.coefficients[some]
+        scores += _kernel_values(path.kernel, cosines) @ path.coefficients[some]
     return scores
 
 
@@ -168,13 +169,13 @@ def integrated_gradients(
     """
     n_columns = int(columns.max()) + 1
     found = np.zeros((len(classes), n_columns))
-    for out, (line, directions) in zip(found, _lines(model, X, baseline, classes), strict=True):
-        of_columns = np.bincount(columns, _integrate(line, directions), n_columns)
-        out[:] = _with_sum(of_columns.astype(np.float64), line)
+    for out, (path, directions) in zip(found, _paths(model, X, baseline, classes), strict=True):
+        of_columns = np.bincount(columns, _integrate(path, directions), n_columns)
+        out[:] = _with_sum(of_columns.astype(np.float64), path)
     return found
 
 
-def _integrate(line: _Line, directions: Array) -> Array:
+def _integrate(path: _Path, directions: Array) -> Array:
     """Return the (D,) integrated gradients of the features of one row.
 
     With n the length at a point t of the path, the gradient of the score along feature i of the
@@ -184,71 +185,89 @@ def _integrate(line: _Line, directions: Array) -> Array:
     starts, widths = ends[:-1], np.diff(ends)
     weights, at_base, at_change = np.zeros(len(directions)), 0.0, 0.0
     for halvings in range(_MOST_HALVINGS + 1):
-        points = (starts[:, None] + widths[:, None] * _NODES).ravel()
-        steps = (widths[:, None] * _WEIGHTS).ravel()
-        slopes, towards, lengths = _slopes(line, points)
-        done = np.ones(len(starts), dtype=bool)
-        if halvings < _MOST_HALVINGS:
-            done = _is_exact(line, starts, widths, points, steps, slopes, towards, lengths)
+        nodes = _Nodes.of(path, starts, widths)
+        done = nodes.is_exact(path, starts, widths)
+        if halvings == _MOST_HALVINGS:
+            done[:] = True
         kept = np.repeat(done, len(_NODES))
-        steps, points = steps[kept], points[kept]
-        pull = steps * towards[kept] / lengths[kept] ** 2
-        weights += (steps / lengths[kept]) @ slopes[kept]
-        at_base, at_change = at_base + pull.sum(), at_change + pull @ points
+        steps, lengths = nodes.steps[kept], nodes.lengths[kept]
+        radial = steps * nodes.towards[kept] / lengths**2
+        weights += (steps / lengths) @ nodes.slopes[kept]
+        at_base += float(radial.sum())
+        at_change += float(radial @ nodes.points[kept])
         if done.all():
             break
         starts, widths = starts[~done], widths[~done] / 2.0
         starts, widths = np.concatenate([starts, starts + widths]), np.tile(widths, 2)
-    along = weights @ directions - at_base * line.base - at_change * line.change
-    return np.asarray(line.change * along)
+    along = weights @ directions - at_base * path.base - at_change * path.change
+    return np.asarray(path.change * along)
 
 
-def _with_sum(found: Array, line: _Line) -> Array:
+def _with_sum(found: Array, path: _Path) -> Array:
     """Return attributions with what is left of the difference spread by their sizes.
 
     A kernel with a cusp is flat within rounding of it, which the gradients do not see: 1e-6 of the
     coefficient of a representative that equals the row.
     """
-    before, after = _terms(line, np.array([0.0, 1.0])).sum(axis=1)
+    before, after = _terms(path, np.array([0.0, 1.0])).sum(axis=1)
     sizes = np.abs(found)
     return found + (after - before - found.sum()) * sizes / sizes.sum() if sizes.any() else found
 
 
-def _is_exact(
-    line: _Line, starts: Array, widths: Array, points: Array, steps: Array,
-    slopes: Array, towards: Array, lengths: Array,
-) -> Array:  # fmt: skip
-    """Return for each interval whether the quadrature of the slope is the change of the score."""
-    radial = line.base @ line.change + points * (line.change @ line.change)
-    slope = slopes @ line.products / lengths - towards * radial / lengths**2
-    found = (steps * slope).reshape(len(starts), -1).sum(axis=1)
-    before, after = (_terms(line, ends) for ends in (starts, starts + widths))
-    sizes = np.abs(before).sum(axis=1) + np.abs(after).sum(axis=1)
-    return np.asarray(np.abs((after - before).sum(axis=1) - found) <= _TOLERANCE * (1.0 + sizes))
+@dataclass(frozen=True, eq=False)
+class _Nodes:
+    """Nodes of Gauss-Legendre quadrature on intervals of the path, interval after interval.
+
+    Attributes
+    ----------
+    points, steps : (p,) positions on the path, and quadrature weights
+    slopes : (p, m) κ'(c) a
+    towards : (p,) Σ κ'(c) c a
+    lengths : (p,) lengths of the rows
+    """
+
+    points: Array
+    steps: Array
+    slopes: Array
+    towards: Array
+    lengths: Array
+
+    @classmethod
+    def of(cls, path: _Path, starts: Array, widths: Array) -> _Nodes:
+        """Compute them on intervals with these starts and widths."""
+        points = (starts[:, None] + widths[:, None] * _NODES).ravel()
+        cosines, lengths = _cosines(path, points)
+        slopes = path.kernel.derivative(cosines) * path.coefficients
+        steps = (widths[:, None] * _WEIGHTS).ravel()
+        return cls(points, steps, slopes, (slopes * cosines).sum(axis=1), lengths)
+
+    def is_exact(self, path: _Path, starts: Array, widths: Array) -> npt.NDArray[np.bool_]:
+        """Return for each interval whether the integral of the slope is the change of the score."""
+        radial = path.base @ path.change + self.points * (path.change @ path.change)
+        slope = self.slopes @ path.products / self.lengths
+        slope -= self.towards * radial / self.lengths**2
+        found = (self.steps * slope).reshape(len(starts), -1).sum(axis=1)
+        before, after = (_terms(path, ends) for ends in (starts, starts + widths))
+        sizes = np.abs(before).sum(axis=1) + np.abs(after).sum(axis=1)
+        change = (after - before).sum(axis=1)
+        return np.asarray(np.abs(change - found) <= _TOLERANCE * (1.0 + sizes), dtype=np.bool_)
 
 
-def _slopes(line: _Line, points: Array) -> tuple[Array, Array, Array]:
-    """Return (p, m) κ'(c) a, (p,) Σ κ'(c) c a and (p,) lengths at points of the path."""
-    cosines, lengths = _cosines(line, points)
-    slopes = line.kernel.derivative(cosines) * line.coefficients
-    return slopes, (slopes * cosines).sum(axis=1), lengths
-
-
-def _terms(line: _Line, points: Array) -> Array:
+def _terms(path: _Path, points: Array) -> Array:
     """Return the (p, m) terms of the score at points of the path."""
-    cosines, _ = _cosines(line, points)
-    return np.asarray(_kernel_values(line.kernel, cosines) * line.coefficients)
+    cosines, _ = _cosines(path, points)
+    return np.asarray(_kernel_values(path.kernel, cosines) * path.coefficients)
 
 
-def _cosines(line: _Line, points: Array) -> tuple[Array, Array]:
+def _cosines(path: _Path, points: Array) -> tuple[Array, Array]:
     """Return the (p, m) cosines with the representatives, and (p,) lengths."""
     squares = (
-        line.base_square
-        + 2.0 * points * (line.base @ line.change)
-        + points**2 * (line.change @ line.change)
+        path.base_square
+        + 2.0 * points * (path.base @ path.change)
+        + points**2 * (path.change @ path.change)
     )
     lengths = _lengths(squares)
-    cosines = line.base_products + points[:, None] * line.products
+    cosines = path.base_products + points[:, None] * path.products
     cosines /= lengths[:, None]
     return np.minimum(cosines, 1.0, out=cosines), lengths
 

@@ -16,10 +16,12 @@ from __future__ import annotations
 import numpy as np
 
 from kmeans_kernel.core.arrays.matrices import Array
-from kmeans_kernel.core.model.temperature import HeldOutChances
+from kmeans_kernel.core.model.temperature import HeldOutProbabilities
 
 
-def thresholds(held_out: HeldOutChances, n_classes: int, coverage: float, by_class: bool) -> Array:
+def thresholds(
+    held_out: HeldOutProbabilities, n_classes: int, coverage: float, by_class: bool
+) -> Array:
     """Return the (K,) least probability with which each class is in a prediction set.
 
     Zero where too few samples were held out for the coverage: the class is then in every set.
@@ -30,21 +32,21 @@ def thresholds(held_out: HeldOutChances, n_classes: int, coverage: float, by_cla
     by_class : whether that is to hold for the rows of each class on their own
     """
     if not by_class:
-        return np.full(n_classes, _threshold(held_out.chances, held_out.weights, coverage))
+        return np.full(n_classes, _threshold(held_out.probabilities, held_out.weights, coverage))
     found = np.zeros(n_classes)
     for k in range(n_classes):
         mine = held_out.codes == k
-        found[k] = _threshold(held_out.chances[mine], held_out.weights[mine], coverage)
+        found[k] = _threshold(held_out.probabilities[mine], held_out.weights[mine], coverage)
     return found
 
 
-def _threshold(chances: Array, weights: Array, coverage: float) -> float:
+def _threshold(probabilities: Array, weights: Array, coverage: float) -> float:
     """Return the largest threshold that keeps the coverage, with one more sample below it."""
-    if not len(chances):
+    if not len(probabilities):
         return 0.0
-    order = np.argsort(-chances, kind="stable")
+    order = np.argsort(-probabilities, kind="stable")
     covered = np.cumsum(weights[order])
     # Rounding of the sums does not decide.
     wanted = coverage * (covered[-1] + weights.mean()) * (1.0 - 1e-12)
     place = int(np.searchsorted(covered, wanted))
-    return float(chances[order[place]]) if place < len(order) else 0.0
+    return float(probabilities[order[place]]) if place < len(order) else 0.0

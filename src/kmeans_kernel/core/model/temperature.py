@@ -21,24 +21,24 @@ _TOLERANCE, _LEAST_GAIN, _MOST_STEPS = 1e-5, 1e-8, 100
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOutChances:
+class HeldOutProbabilities:
     """Probabilities that held-out samples get for their own classes.
 
     Attributes
     ----------
-    chances : (n,) probability of the own class
+    probabilities : (n,) probability of the own class
     codes : (n,) positions of the classes
     weights : (n,) sample weights
     """
 
-    chances: Array
+    probabilities: Array
     codes: IntArray
     weights: Array
 
     @classmethod
     def of(
         cls, scores: Array, codes: IntArray, weights: Array, temperature: float
-    ) -> HeldOutChances:
+    ) -> HeldOutProbabilities:
         """Compute them from (n, K) held-out scores."""
         found = softmax(scores / temperature, axis=1)
         return cls(found[np.arange(len(codes)), codes], codes, weights)

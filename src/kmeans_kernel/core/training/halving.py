@@ -531,10 +531,12 @@ def _sizes(n: int, n_features: int) -> Sizes:
 
 def _n_without_steps(transform: FeatureMap | None, X: Matrix) -> int:
     """Return the number of features of a transform, those of steps not counted."""
-    if transform is None:
-        return int(X.shape[1])
-    steps = len(transform.step_columns) if isinstance(transform, ColumnEncoding) else 0
-    return transform.n_features - steps
+    n_features = int(X.shape[1]) if transform is None else transform.n_features
+    return n_features - _n_steps(transform)
+
+
+def _n_steps(transform: FeatureMap | None) -> int:
+    return len(transform.step_columns) if isinstance(transform, ColumnEncoding) else 0
 
 
 def steps_pay(trials: Sequence[Trial]) -> bool:
@@ -554,12 +556,11 @@ def transforms_to_try(rows: LabelledRows, config: TrainingConfig) -> list[Featur
     if config.feature_transform is None or is_sparse(rows.X):
         return [None]
     X, weights = dense(rows.X[:]), rows.row_weights
-    found = [_learn_transform(X, weights, kind, config) for kind in _kinds_to_try(X, config)]
-    # Without numbers of more than two values all encodings are the same.
-    has_steps = isinstance(found[0], ColumnEncoding) and len(found[0].step_columns) > 0
-    return (
-        found[-1:] if _ENCODINGS[0] == getattr(found[0], "kind", None) and not has_steps else found
-    )
+    kinds = _kinds_to_try(X, config)
+    found = [_learn_transform(X, weights, kind, config) for kind in kinds]
+    # Without numbers of more than two values there are no steps beside values.
+    are_alike = kinds is _ENCODINGS and _n_steps(found[0]) == 0
+    return found[1:] if are_alike else found
 
 
 def _kinds_to_try(X: Array, config: TrainingConfig) -> Sequence[EncodingKind | None]:

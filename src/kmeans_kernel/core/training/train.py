@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
@@ -18,7 +19,7 @@ from kmeans_kernel.core.arrays.rows import LabelledRows, TrainingRows, basis_siz
 from kmeans_kernel.core.arrays.sphere import SphereMap
 from kmeans_kernel.core.clustering.representatives import Representatives, Start, represent
 from kmeans_kernel.core.model.fitted_model import FittedModel
-from kmeans_kernel.core.model.temperature import HeldOutChances
+from kmeans_kernel.core.model.temperature import HeldOutProbabilities
 from kmeans_kernel.core.solvers.nystrom import Solution, sampling_pays
 from kmeans_kernel.core.training.boundary import add_boundary_rows, share_with_boundary
 from kmeans_kernel.core.training.config import FitOn, Loss, TrainingConfig
@@ -51,7 +52,7 @@ class TrainingResult:
     sizes : record of each number of representatives that was tried
     seconds : seconds spent in each stage
     online : whether the model comes from online training; `regularization` is then ε
-    held_out : what probabilities the held-out samples got; None if nothing was searched
+    held_out : probabilities of held-out samples for their own classes; None if nothing was searched
     cosines : sorted cosines of some training rows with the nearest representative, as if they had
         not been trained on; None if they are not known
     """
@@ -67,7 +68,7 @@ class TrainingResult:
     sizes: tuple[SizeTried, ...]
     seconds: dict[str, float]
     online: bool = False
-    held_out: HeldOutChances | None = None
+    held_out: HeldOutProbabilities | None = None
     cosines: Array | None = None
 
 
@@ -86,21 +87,19 @@ def train(
     run : executor, listener, and the random generator of the search
     start : returns initial centroids of K-means, given the map to the sphere
     """
-    config, sizes = restrict_to_width(config, rows.n_features), tuple[SizeTried, ...]()
+    config = restrict_to_width(config, rows.n_features)
     if not rows.in_memory:
         refuse_out_of_core(config)
     spans = _spans(rows, run, config)
-    search = spans["search"]
-    if leaves_open(config):
+    search, sizes = spans["search"], tuple[SizeTried, ...]()
+    searches = leaves_open(config) or config.search_size
+    if searches:
         search.report(0.0)
-    if config.search_size:
-        with run.stage("search"):
+    with run.stage("search") if searches else nullcontext():
+        if config.search_size:
             config, tuned, sizes = search_size(rows.load(), config, search, _build_for_trial)
-    elif leaves_open(config):
-        with run.stage("search"):
+        else:
             tuned = tune(rows, config, search)
-    else:
-        tuned = tune(rows, config, search)
     if tuned.n_representatives is not None:
         config = replace(config, n_representatives=tuned.n_representatives)
     spans["clustering"].report(0.0)

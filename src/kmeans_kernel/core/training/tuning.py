@@ -33,7 +33,7 @@ from kmeans_kernel.core.clustering.representatives import Representatives, repre
 from kmeans_kernel.core.kernels.kernels import Kernel
 from kmeans_kernel.core.model.agop import ENOUGH_ROWS, learn_scales
 from kmeans_kernel.core.model.temperature import (
-    HeldOutChances,
+    HeldOutProbabilities,
     brier_losses,
     fit_temperature,
     label_smoothing,
@@ -104,7 +104,7 @@ class Tuned:
     n_representatives : Q, if the search has chosen fewer than were allowed; else None
     squares : the best candidate with the squared loss; None if nothing was searched
     exact : whether all rows are representatives, so that a fit to these is one to all rows
-    held_out : what probabilities the held-out samples got; None if nothing was searched
+    held_out : probabilities of held-out samples for their own classes; None if nothing was searched
     """
 
     kernel: Kernel
@@ -116,7 +116,7 @@ class Tuned:
     n_representatives: int | None = None
     squares: Candidate | None = None
     exact: bool = False
-    held_out: HeldOutChances | None = None
+    held_out: HeldOutProbabilities | None = None
 
 
 def restrict_to_width(config: TrainingConfig, n_features: int) -> TrainingConfig:
@@ -176,7 +176,7 @@ def tune(
         temperature,
         best.error,
         squares=squares,
-        held_out=HeldOutChances.of(best.scores, best.codes, best.weights, temperature),
+        held_out=HeldOutProbabilities.of(best.scores, best.codes, best.weights, temperature),
     )
 
 
@@ -202,7 +202,7 @@ def _tune_table(rows: TrainingRows, config: TrainingConfig, run: Run) -> Tuned:
         best.error,
         _enough_representatives(rows, config, searched),
         exact=searched.exact,
-        held_out=HeldOutChances.of(best.scores, problem.codes, problem.weights, temperature),
+        held_out=HeldOutProbabilities.of(best.scores, problem.codes, problem.weights, temperature),
     )
 
 

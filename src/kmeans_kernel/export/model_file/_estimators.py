@@ -17,7 +17,7 @@ from kmeans_kernel.core.arrays.matrices import as_counts
 from kmeans_kernel.core.arrays.sphere import SphereMap
 from kmeans_kernel.core.kernels.kernels import kernel_to_dict
 from kmeans_kernel.core.model.fitted_model import FittedModel
-from kmeans_kernel.core.model.temperature import HeldOutChances
+from kmeans_kernel.core.model.temperature import HeldOutProbabilities
 from kmeans_kernel.core.training.train import TrainingResult
 from kmeans_kernel.estimators._classifier import KMeansKernelClassifier
 from kmeans_kernel.estimators._parameters import config_of
@@ -209,7 +209,7 @@ def _describe_classifier(classifier: KMeansKernelClassifier, place: Place) -> di
     if result.cosines is not None:
         place.put("training_cosines", result.cosines)
     if (held_out := result.held_out) is not None:
-        place.put("held_out_chances", held_out.chances)
+        place.put("held_out_probabilities", held_out.probabilities)
         place.put("held_out_codes", held_out.codes.astype(np.int64))
         place.put("held_out_weights", np.asarray(held_out.weights, dtype=np.float64))
     return {
@@ -276,17 +276,17 @@ def _cosines(place: Place) -> npt.NDArray[Any] | None:
     return cosines
 
 
-def _held_out(place: Place, n_classes: int) -> HeldOutChances | None:
+def _held_out(place: Place, n_classes: int) -> HeldOutProbabilities | None:
     """Return the probabilities of held-out samples, validated; None if the file has none."""
-    if not place.has("held_out_chances"):
+    if not place.has("held_out_probabilities"):
         return None
-    chances = place.take("held_out_chances", (None,), ("float64",))
+    chances = place.take("held_out_probabilities", (None,), ("float64",))
     codes = place.take("held_out_codes", (len(chances),), ("int64",))
     weights = place.take("held_out_weights", (len(chances),), ("float64",))
     inside = ((chances >= 0) & (chances <= 1)).all() and (weights > 0).all()
     if not inside or ((codes < 0) | (codes >= n_classes)).any():
         raise ModelFileError("its held-out samples are not of its classes")
-    return HeldOutChances(chances, codes.astype(np.intp, copy=False), weights)
+    return HeldOutProbabilities(chances, codes.astype(np.intp, copy=False), weights)
 
 
 def _build_model(

@@ -109,7 +109,7 @@ class Problems:
             says_something = words.str.contains(_SAYS_SOMETHING[kind]).any()
             most = max(_FEW_VALUES, _SHARE_OF_WORDS * (len(text) - text.null_count()))
             keep = bool(says_something) or len(words) > most
-            is_first_row = row == 0 and len(words) == 1 and not is_first
+            is_first_row = row == 0 and len(words) == 1 and not (is_first or says_something)
             options = () if keep else self._as_missing(name, words)
             self._add(name, told, options, is_first_row=is_first_row)
 
@@ -292,7 +292,7 @@ class Problems:
         """Return the options that solve all problems, and the columns that none solves."""
         if all(one.is_first_row for one in self._found):
             row = "data row 1, which looks like units or more names and not like data"
-            if len(self._found) > 1 or not self._found[0].options:
+            if len(self._found) > 1:
                 return f"delete {row}"
             return f"delete {row}, or add {' '.join(self._found[0].options)} if it is data"
         options = " ".join(dict.fromkeys(one for found in self._found for one in found.options))
